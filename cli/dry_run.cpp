@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "cli/run/hang_variables.h"
 #include "rendezvous/membership/ranks.h"
 #include "src/base/check.h"
 #include "src/base/json.h"
@@ -15,11 +16,40 @@ namespace {
 // Values that only a real launch knows.
 constexpr const char* kFreePort = "<a free port>";
 constexpr const char* kRunDirectory = "<run directory>";
+constexpr const char* kJobDirectory = "<directory of the job>";
 constexpr const char* kRankZero = "<the address of node rank 0>";
 constexpr const char* kRound = "<by the round>";
 // Variables that a node of several learns only when a round begins.
 constexpr std::array<std::string_view, 6> kOfTheRound = {"RANK",       "GROUP_RANK",      "ROLE_RANK",
                                                          "WORLD_SIZE", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"};
+
+std::vector<Variable> channels_of(const run::LaunchSettings& settings, int local_rank) {
+  std::vector<Variable> out{{"ELASTIC_RUN_PROGRESS", format("{}/progress_{}", kJobDirectory, local_rank)}};
+  if (settings.progress.reads_metrics_file) {
+    out.emplace_back("RUNTIME_METRICS_PATH", format("{}/runtime_metrics_{}.json", kJobDirectory, local_rank));
+  }
+  if (settings.progress.serves_nvrx) {
+    out.emplace_back("FT_RANK_MONITOR_IPC_SOCKET", format("{}/nvrx_{}", kJobDirectory, local_rank));
+    out.emplace_back("FT_LAUNCHER_IPC_SOCKET", format("{}/nvrx_launcher", kJobDirectory));
+  }
+  if (settings.file_timers.are_served) {
+    const std::string& path = settings.file_timers.path;
+    out.emplace_back("TORCHELASTIC_TIMER_FILE", path.empty() ? format("{}/file_timer", kJobDirectory) : path);
+  }
+  return out;
+}
+
+// Those of --hang=restart.
+std::vector<Variable> hang_of(const run::LaunchSettings& settings) {
+  if (!settings.node.rules.restarts_hangs()) return {};
+  std::vector<Variable> out = run::hang_variables(
+      settings.worker.environment,
+      {.pipes = kJobDirectory, .dumps = settings.logs.enabled ? kRunDirectory : kJobDirectory, .ras_port = 1});
+  for (auto& [name, value] : out) {
+    if (name == "NCCL_RAS_ADDR") value = format("localhost:{}", kFreePort);
+  }
+  return out;
+}
 
 std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
   const run::LaunchSettings& settings = plan.settings;
@@ -37,6 +67,8 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
       .master_port = fixed ? format("{}", settings.store.port) : kFreePort,
       .error_file = settings.logs.enabled ? error_file : "",
       .fence = kRound,
+      .channels = channels_of(settings, local_rank),
+      .hang = hang_of(settings),
   };
   auto variables = run::worker_variables(settings.worker, place);
   ELASTIC_CHECK(variables.has_value());  // the plan has tried every local rank

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 
+#include "health/progress/step_pattern.h"
 #include "rendezvous/agent/event_commands.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -257,6 +258,26 @@ Result<std::int64_t> check_seconds(std::string_view value, std::string_view inpu
   return *seconds;
 }
 
+Result<std::int64_t> check_span(std::string_view value, std::string_view input) {
+  const std::string remedy = "give seconds, or a number with s, m or h, such as 90s, 5m or 1h";
+  std::string_view digits = trim(value);
+  std::int64_t unit = 1;
+  if (!digits.empty() && (digits.back() == 's' || digits.back() == 'm' || digits.back() == 'h')) {
+    unit = digits.back() == 'h' ? 3600 : digits.back() == 'm' ? 60 : 1;
+    digits.remove_suffix(1);
+  }
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) {
+    return bad(input, "this is not a time", remedy);
+  }
+  const auto number = parse_int(digits);
+  std::int64_t seconds = 0;
+  if (!number || __builtin_mul_overflow(*number, unit, &seconds) || seconds > limits::kMaxTimeoutSeconds) {
+    return bad(input, "the time is too long", format("give at most {} s", limits::kMaxTimeoutSeconds));
+  }
+  if (seconds == 0) return bad(input, "the time must be above 0", "use --hang=off to look for no hangs");
+  return seconds;
+}
+
 namespace {
 
 Status check_event_log_handler(const ParsedFlags& flags) {
@@ -385,6 +406,46 @@ Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
   return {};
 }
 
+Status check_progress_pattern(const ParsedFlags& flags) {
+  const std::string& pattern = flags.text(FlagId::kProgressPattern);
+  if (pattern.empty()) return {};
+  auto made = progress::StepPattern::make(pattern);
+  if (made) return {};
+  return bad(flags.input(FlagId::kProgressPattern), made.error().reason, made.error().remedy);
+}
+
+// NVRx's client gets these names, as UTF-8.
+Status check_progress_sections(const ParsedFlags& flags) {
+  const std::string& text = flags.text(FlagId::kProgressSections);
+  if (text.empty()) return {};
+  const std::vector<std::string> names = split(text, ',');
+  if (names.size() > limits::kNvrxSections) {
+    return bad(flags.input(FlagId::kProgressSections), format("more than {} names", limits::kNvrxSections),
+               "name the sections that scripts open");
+  }
+  for (const std::string& name : names) {
+    const bool is_plain = std::ranges::all_of(name, [](char each) { return each > ' ' && each <= '~'; });
+    if (!name.empty() && is_plain && name.size() <= limits::kNvrxSectionBytes) continue;
+    return bad(flags.input(FlagId::kProgressSections),
+               format("\"{}\" is no name of 1 to {} ASCII characters without blanks", printable(name),
+                      limits::kNvrxSectionBytes),
+               "name the sections that scripts open, separated by commas");
+  }
+  return {};
+}
+
+Status check_hang(CheckedFlags& checked, const ParsedFlags& flags) {
+  for (const auto& [id, seconds] : {std::pair(FlagId::kHangTimeout, &checked.hang_timeout_seconds),
+                                    std::pair(FlagId::kHangFirstTimeout, &checked.hang_first_timeout_seconds)}) {
+    if (!flags.is_set(id)) continue;
+    std::int64_t known = 0;
+    Status status = keep(known, flags, id, check_span);
+    if (!status) return status;
+    *seconds = known;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
@@ -423,6 +484,9 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   if (status) status = check_events(flags);
   if (status) status = check_on_event(checked.on_event_kinds, flags);
   if (status) status = check_event_log_handler(flags);
+  if (status) status = check_progress_pattern(flags);
+  if (status) status = check_progress_sections(flags);
+  if (status) status = check_hang(checked, flags);
   if (!status) return std::unexpected(std::move(status.error()));
   return checked;
 }

@@ -73,6 +73,9 @@ Result<std::vector<int>> check_signals(std::string_view value, std::string_view 
 // TORCH_ELASTIC_SHUTDOWN_TIMEOUT, where torchrun takes a negative value for 0.
 Result<std::int64_t> check_seconds(std::string_view value, std::string_view input);
 
+// A time from 1 s to limits::kMaxTimeoutSeconds, in seconds: "300", "90s", "5m", "1h" (--hang-timeout).
+Result<std::int64_t> check_span(std::string_view value, std::string_view input);
+
 // --log-max-bytes: "100M", "1GiB", "5000000"; 0, or 4 KiB and more.
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input);
 
@@ -95,7 +98,9 @@ struct CheckedFlags {
   RdzvConf rdzv_conf;
   std::int64_t node_rank = 0;  // kStatic: below nodes.max
   std::int64_t max_restarts = 0;
-  std::optional<std::int64_t> shutdown_timeout_seconds;  // none: not given by flag or PET variable
+  std::optional<std::int64_t> shutdown_timeout_seconds;    // none: not given by flag or PET variable
+  std::optional<std::int64_t> hang_timeout_seconds;        // nothing: not given
+  std::optional<std::int64_t> hang_first_timeout_seconds;  // the same
   std::vector<int> signals;
   std::vector<std::string> unknown_signals;  // in --signals-to-handle: passed over, as torchrun does
   std::vector<int> forward_signals;          // none of them in `signals`

@@ -157,6 +157,26 @@ TEST_CASE("restarts and times must not be negative, the interval above 0") {
   CHECK(!check_seconds("-1", "x").has_value());
 }
 
+TEST_CASE("a time is in seconds, minutes or hours, and above 0") {
+  CHECK(check_span("90", "x") == 90);
+  CHECK(check_span("90s", "x") == 90);
+  CHECK(check_span("5m", "x") == 300);
+  CHECK(check_span("1h", "x") == 3600);
+  for (const char* wrong :
+       {"", "s", "1.5m", "-3", "5 m", "1d", "3650d", "99999999999999999999h", "0", "0m", "100000h"}) {
+    CHECK_MESSAGE(!check_span(wrong, "x").has_value(), wrong);
+  }
+}
+
+TEST_CASE("times for hangs are read") {
+  CHECK(check({})->hang_timeout_seconds == std::nullopt);
+  CHECK(check({"--hang-timeout=5m", "--hang-first-timeout=1h"})->hang_timeout_seconds == 300);
+  CHECK(check({"--hang-timeout=5m", "--hang-first-timeout=1h"})->hang_first_timeout_seconds == 3600);
+  const auto wrong = check({"--hang-timeout=soon"});
+  REQUIRE(!wrong.has_value());
+  CHECK(wrong.error().text().find("--hang-timeout=soon") != std::string::npos);
+}
+
 TEST_CASE("a map of streams is one digit for all ranks or a list by local rank of any length") {
   const auto all = check_stream_map("3", "r").value();
   CHECK(all.of(0) == 3);
@@ -224,4 +244,15 @@ TEST_CASE("an event handler that is a plug-in is refused with the reason") {
   CHECK(check({"--event-log-handler=console"}).has_value());
   CHECK(check({"--event-log-handler=dynamic_rendezvous"}).has_value());
   CHECK(complains({"--event-log-handler=mine"}, "plug-ins in Python"));
+}
+
+TEST_CASE("names of sections are words of ASCII, so many that NVRx's client can take them") {
+  CHECK(check({"--progress-sections=setup,step,my-part"}).has_value());
+  CHECK(check({"--progress-sections="}).has_value());
+  CHECK(complains({"--progress-sections=a,,b"}, "\"\" is no name of 1 to 64 ASCII characters"));
+  CHECK(complains({"--progress-sections=a b"}, "\"a b\" is no name"));
+  CHECK(complains({"--progress-sections=" + std::string(65, 'x')}, "is no name"));
+  std::string many = "a";
+  for (int i = 0; i < 64; ++i) many += ",a";
+  CHECK(complains({"--progress-sections=" + many}, "more than 64 names"));
 }

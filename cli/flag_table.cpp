@@ -24,8 +24,8 @@ constexpr FlagKind kOptionalChoice = FlagKind::kOptionalChoice;
 
 constexpr std::int64_t kMaxPort = 65535;
 // What a flag says of elastic-run's own messages holds whatever is asked for.
-constexpr Modes kEveryMode{Mode::kReport, Mode::kStatusKey, Mode::kStatus,          Mode::kDrain,
-                           Mode::kStop,   Mode::kReplay,    Mode::kCoordinatorOnly, Mode::kStoreOnly};
+constexpr Modes kEveryMode{Mode::kReport, Mode::kStatusKey, Mode::kStatus,          Mode::kDrain,    Mode::kStop,
+                           Mode::kStacks, Mode::kReplay,    Mode::kCoordinatorOnly, Mode::kStoreOnly};
 
 // Texts are shared with every output format: no markup in them, only what a person reads.
 constexpr std::array<Flag, kFlagCount> kTable{{
@@ -113,7 +113,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "rdzv-id",
      .family = kTorchrun,
      .group = kRendezvous,
-     .beside = {Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kCoordinatorOnly},
+     .beside = {Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kStacks, Mode::kCoordinatorOnly},
      .by_default = "none",
      .metavar = "ID",
      .help = "id of the job",
@@ -122,7 +122,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "rdzv-conf",
      .family = kTorchrun,
      .group = kRendezvous,
-     .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kCoordinatorOnly},
+     .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kStacks, Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "KEY=VALUE,...",
      .help = "further settings, such as join_timeout=600",
@@ -281,6 +281,40 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "SECONDS",
      .help = "how long the first round has run before modules are imported for the next",
      .more = "A round of warm workers that fails sooner makes the job start fresh interpreters from then on."},
+    {.id = FlagId::kProgressPattern,
+     .name = "progress-pattern",
+     .family = kOurs,
+     .group = kWorkers,
+     .metavar = "RE",
+     .help = "lines that match RE say which step a worker has reached",
+     .more = "RE is an expression in RE2's syntax with one group, which is the step: 'batch (\\d+) of'. Without it "
+             "elastic-run knows the lines of common frameworks, bars of tqdm, and any line that recurs with a rising "
+             "number. It reads what passes through it (--tee, --redirects, stderr) and regular files that workers "
+             "write; docs/progress.md says more. Steps are shown by --status and in the metrics."},
+    {.id = FlagId::kProgressFrom,
+     .name = "progress-from",
+     .family = kOurs,
+     .group = kWorkers,
+     .kind = kChoice,
+     .by_default = "none",
+     .metavar = "WHAT",
+     .words = "none|dlrover|nvrx",
+     .help = "let scripts report steps as they do to another launcher",
+     .more =
+         "With dlrover workers get RUNTIME_METRICS_PATH, the name of a file of their own in a directory of the job, "
+         "to which DLRover's trainers write their steps. With nvrx they get FT_RANK_MONITOR_IPC_SOCKET and "
+         "FT_LAUNCHER_IPC_SOCKET, sockets in that directory at which NVRx's client (nvidia-resiliency-ext) finds its "
+         "monitor and its launcher. A variable of such a name that is set already is kept, and nothing is read. All "
+         "workers have ELASTIC_RUN_PROGRESS in any case."},
+    {.id = FlagId::kProgressSections,
+     .name = "progress-sections",
+     .family = kOurs,
+     .group = kWorkers,
+     .by_default = "setup,step,checkpointing",
+     .metavar = "NAMES",
+     .help = "with --progress-from=nvrx: the sections that scripts open, with commas between",
+     .more = "They are the names that ft_launcher takes from --ft-rank-section-timeouts. NVRx's client learns its "
+             "limits for all of them at once, so that each has to occur."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .family = kTorchrun,
@@ -343,6 +377,39 @@ constexpr std::array<Flag, kFlagCount> kTable{{
              "exceptions are ImportError, ModuleNotFoundError, SyntaxError, IndentationError, TabError and "
              "FileNotFoundError; a script that Python cannot open counts as well. With restart, all of --max-restarts "
              "is used, as in torchrun. The first node's value holds for all."},
+    {.id = FlagId::kHang,
+     .name = "hang",
+     .family = kOurs,
+     .group = kRestart,
+     .kind = kChoice,
+     .by_default = "report",
+     .metavar = "WHAT",
+     .words = "off|report|restart",
+     .help = "what to do with a job that makes no progress: nothing, tell why, or restart it",
+     .more =
+         "With report, a job whose ranks have shown steps, and show none for --hang-timeout, is taken for one that "
+         "hangs: all nodes read what their ranks do, without stopping or signalling them, and the rank or node at "
+         "fault is told on the screen, in hang.json, in failure.json and as an event. docs/hangs.md says how it is "
+         "found. With restart the same is told, and then the round ends, as it does for a worker that has failed, "
+         "without the node at fault: at once where its hardware is, else the second time, or if another node stands "
+         "by. It takes a time that is given, or one that was learned from 16 steps, and workers get a few variables "
+         "more. The first node's value holds for all, and so do its times."},
+    {.id = FlagId::kHangTimeout,
+     .name = "hang-timeout",
+     .family = kOurs,
+     .group = kRestart,
+     .metavar = "TIME",
+     .help = "for how long a job may show no step",
+     .more = "Seconds, or 90s, 5m, 1h. Without it the time is learned: five times the longest that the job has taken "
+             "from one step to the next, from 1 to 30 minutes, for each phase that the script names."},
+    {.id = FlagId::kHangFirstTimeout,
+     .name = "hang-first-timeout",
+     .family = kOurs,
+     .group = kRestart,
+     .metavar = "TIME",
+     .help = "for how long a round may show no first step",
+     .more = "Seconds, or 90s, 5m, 1h. Without it the time before the first step of a round has no limit, since "
+             "compilation and loading may take any time."},
     {.id = FlagId::kShutdownTimeout,
      .name = "shutdown-timeout",
      .family = kTorchrun,
@@ -664,6 +731,21 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .help = "print the status key, which shows names and texts",
      .more = "Prometheus and curl send it as Authorization: Bearer KEY. It is made of the job's token, from "
              "ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, and gives access to the status only."},
+    {.id = FlagId::kStacks,
+     .name = "stacks",
+     .family = kOurs,
+     .group = kOutput,
+     .mode = Mode::kStacks,
+     .has_variable = false,
+     .metavar = "WHERE",
+     .help = "print the Python stacks of all workers",
+     .more =
+         "WHERE is the PID of an elastic-run on this host, whose workers are meant, or of a Python process. Or it is "
+         "HOST:PORT, the endpoint of a job or any of its nodes, for the workers of all nodes; that needs the job's "
+         "token, and in a job without one the coordinator's host. Workers with equal stacks are one group, and the "
+         "rarest stack is the first. No process is stopped: a worker that is stopped, that holds the GIL or that waits "
+         "for a device is read as well. Python 3.11 to 3.14 are known. With --log-format=json a JSON document is "
+         "printed. No job is started."},
 
     // --- Node check
     {.id = FlagId::kNetworkCheck,

@@ -27,7 +27,7 @@ TEST_CASE("the flags that torchrun reads no variable for have none, nor have our
   }
   CHECK(without == std::set<std::string>{"logs_specs", "numa_binding", "print_completion", "help", "version", "dry_run",
                                          "coordinator_only", "store_only", "port", "report", "html", "record", "replay",
-                                         "status", "watch", "drain", "stop", "status_key"});
+                                         "status", "watch", "drain", "stop", "stacks", "status_key"});
 }
 
 TEST_CASE("every flag of the table is whole: help, words for choices, a metavar for a value") {

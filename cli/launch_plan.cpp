@@ -8,6 +8,7 @@
 #include "cli/output_plan.h"
 #include "cli/program.h"
 #include "cli/warm_plan.h"
+#include "cli/watch_plan.h"
 #include "cli/wrap_rules.h"
 #include "src/base/environment.h"
 #include "src/base/limits.h"
@@ -70,7 +71,7 @@ class Planner {
   Status plan_output();
   Status plan_events();
   void show_output();
-  std::optional<std::string> temporary_directory();
+  std::optional<std::string> temporary_directory(bool warns);
   Status plan_environment();
 
   std::optional<std::string> variable(std::string_view name) const { return elastic::lookup(environment_, name); }
@@ -429,7 +430,7 @@ Status Planner::plan_logs() {
   } else if (!given.empty()) {
     logs.base = given;
     entry("log directory", printable(given, 4096), origin);
-  } else if (auto place = temporary_directory()) {
+  } else if (auto place = temporary_directory(true)) {
     logs.temporary = std::move(*place);
     entry("log directory", format("a new one in {}", printable(logs.temporary, 4096)), "default");
   } else {
@@ -444,14 +445,14 @@ Status Planner::plan_logs() {
 
 // The first directory for temporary files that can be written, in Python's order, which is torchrun's; none on a host
 // that is read-only throughout.
-std::optional<std::string> Planner::temporary_directory() {
+std::optional<std::string> Planner::temporary_directory(bool warns) {
   std::string passed_over;
   const auto usable = [this](const std::string& path) {
     const HostView::PathFacts facts = host_.look_at(path);
     return facts.directory && facts.writable && facts.executable;
   };
   const auto chosen = [&](const std::string& place) {
-    if (!passed_over.empty()) {
+    if (warns && !passed_over.empty()) {
       warn(format("{} cannot be written; log directories go to {}", passed_over, printable(place)));
     }
     return place;
@@ -491,6 +492,8 @@ Status Planner::plan_output() {
   const std::string terminal = variable("TERM").value_or("");
   output.status_line = !terminal.empty() && terminal != "dumb" && flags_.text(FlagId::kLogFormat) == "text";
   show_output();
+  plan_watching(flags_, checked_, environment_, plan_);
+  plan_.settings.progress.parent = temporary_directory(false).value_or("");
   if (flags_.is_given(FlagId::kRecord)) {
     plan_.settings.record_file = flags_.text(FlagId::kRecord);
     entry("recording", printable(plan_.settings.record_file, 4096), flags_.origin_text(FlagId::kRecord));
@@ -559,13 +562,11 @@ Status Planner::plan_environment() {
   worker.environment = environment_;
   worker.virtual_local_rank = flags_.on(FlagId::kVirtualLocalRank);
   worker.signals_to_handle = flags_.text(FlagId::kSignalsToHandle);
-  // A worker that has the first variable writes to a pipe that nobody reads. Workers must not have the job's secret.
+  // A worker that has the first variable writes to a pipe that nobody reads, unless file timers are served. Workers
+  // must not have the job's secret.
   std::erase_if(worker.environment, [](const std::string& text) {
     return text.starts_with("TORCHELASTIC_TIMER_FILE=") || text.starts_with(format("{}=", run::kSecretVariable));
   });
-  if (variable("TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
-    warn(in_our_name("TORCHELASTIC_ENABLE_FILE_TIMER=1: elastic-run serves no file timers; timers in workers are off"));
-  }
   if (worker.local_world_size > 1 && !variable("OMP_NUM_THREADS")) {
     warn(
         "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "

@@ -1,7 +1,6 @@
-
 #include "cli/launch_plan.h"
 #include <doctest/doctest.h>
-#include "cli/host_test_support.h"
+#include "cli/launch_plan_test_support.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/environment.h"
 
@@ -10,37 +9,6 @@ using namespace elastic::cli;
 using StoreKind = store::StoreSettings::Kind;
 
 namespace {
-
-// A host with a Python and a script, on which command lines are tried.
-struct Trial {
-  Trial() {
-    host.program("/usr/bin/python3");
-    host.file("train.py");
-    host.directory("/tmp");
-  }
-
-  Result<LaunchPlan> plan(std::vector<std::string> arguments) const {
-    const auto flags =
-        parse_command_line(arguments, [&](const std::string& name) { return elastic::lookup(environment, name); });
-    if (!flags) return std::unexpected(flags.error());
-    return make_launch_plan(*flags, environment, host);
-  }
-  LaunchPlan good(std::vector<std::string> arguments) const {
-    auto made = plan(std::move(arguments));
-    REQUIRE_MESSAGE(made.has_value(), (made ? "" : made.error().text()));
-    return *made;
-  }
-  std::string error(std::vector<std::string> arguments) const {
-    const auto made = plan(std::move(arguments));
-    REQUIRE(!made.has_value());
-    CHECK(!made.error().reason.empty());
-    CHECK(!made.error().remedy.empty());
-    return made.error().text();
-  }
-
-  FakeHost host;
-  Environment environment{"PATH=/usr/local/bin:/usr/bin"};
-};
 
 std::vector<std::string> argv_of(const LaunchPlan& plan) { return plan.settings.worker.arguments; }
 
@@ -250,7 +218,8 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   using ScaleUp = protocol::JobRules::ScaleUp;
   run::LaunchSettings plan = conf("");
   constexpr auto kMajority = protocol::JobRules::Failover::kMajority;
-  CHECK(plan.node.rules == protocol::JobRules{.failover = kMajority});
+  constexpr auto kReport = protocol::JobRules::Hang::kReport;
+  CHECK(plan.node.rules == protocol::JobRules{.failover = kMajority, .hang = kReport});
   CHECK(plan.meeting.loss_timeout_ms == 5'000);
   plan = conf(
       "last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
@@ -261,7 +230,8 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
                                               .node_losses = -1,
                                               .keep_out_ms = 9'000,
                                               .job_losses = 11,
-                                              .failover = kMajority});
+                                              .failover = kMajority,
+                                              .hang = kReport});
   CHECK(plan.node.exit_barrier_ms == 12'000);
   CHECK(plan.meeting.rejoin_ms == 13'000);
   CHECK(plan.meeting.loss_timeout_ms == 14'000);
@@ -278,7 +248,7 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(conf("failover=majority,on_leave=end").node.rules.on_leave == protocol::JobRules::OnLeave::kEnd);
   CHECK(conf("failover=majority,on_leave=wait").node.rules.on_leave == protocol::JobRules::OnLeave::kWait);
   CHECK(plan.meeting.has_door);
-  CHECK(conf("failover=off").node.rules == protocol::JobRules{});
+  CHECK(conf("failover=off").node.rules == protocol::JobRules{.hang = kReport});
   CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);
   CHECK(conf("keep_alive_interval=2").meeting.loss_timeout_ms == 6'000);
   CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);

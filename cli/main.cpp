@@ -25,10 +25,13 @@
 #include "cli/run/order_only.h"
 #include "cli/run/replay_only.h"
 #include "cli/run/report_only.h"
+#include "cli/run/stacks_only.h"
 #include "cli/run/status_only.h"
 #include "cli/run/store_only.h"
 #include "cli/run/worker_environment.h"
+#include "health/evidence_reader/reader_process.h"
 #include "health/probe/probe_process.h"
+#include "health/stack_reader/reader_process.h"
 #include "rendezvous/transport/hosting.h"
 #include "src/base/environment.h"
 #include "src/base/log.h"
@@ -102,6 +105,12 @@ int print_report(const cli::ParsedFlags& flags) {
 int print_status(const cli::ParsedFlags& flags, const Environment& environment) {
   const auto request = cli::plan_status(flags, environment, cli::ThisHost());
   return request ? run::print_status(*request) : refuse(request.error());
+}
+
+int print_stacks(const cli::ParsedFlags& flags, const Environment& environment,
+                 const process::InheritedState& inherited) {
+  const auto request = cli::plan_stacks(flags, environment, cli::ThisHost());
+  return request ? run::print_stacks(*request, inherited) : refuse(request.error());
 }
 
 int give_order(const cli::ParsedFlags& flags, const Environment& environment) {
@@ -186,6 +195,10 @@ int main(int argc, char** argv) {
   if (!arguments.empty() && arguments[0] == health::kProbeArgument) {
     return health::run_probe_process(arguments, environment);
   }
+  if (!arguments.empty() && arguments[0] == stacks::kReaderArgument) return stacks::run_reader_process();
+  if (!arguments.empty() && arguments[0] == evidence::kEvidenceArgument) {
+    return evidence::run_evidence_process(environment);
+  }
 
   const auto delegation = cli::delegate(arguments, environment, cli::ThisHost());
   if (!delegation) return refuse_job(delegation.error(), environment);
@@ -217,6 +230,7 @@ int main(int argc, char** argv) {
     case Mode::kReport: return print_report(*flags);
     case Mode::kReplay: return run::print_replay(flags->text(cli::FlagId::kReplay));
     case Mode::kStatus: return print_status(*flags, environment);
+    case Mode::kStacks: return print_stacks(*flags, environment, inherited);
     case Mode::kDrain:
     case Mode::kStop: return give_order(*flags, environment);
     case Mode::kStatusKey: return print_status_key(*flags, environment);

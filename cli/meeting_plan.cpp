@@ -502,20 +502,21 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
 
 namespace {
 
-// What --status, --drain and --stop have in common: whom they ask, for which job (empty: all), and as who.
+// What --status, --drain, --stop and --stacks have in common: whom they ask, for which job (empty: all), and as who.
 struct Asked {
   run::HttpPlace place;
   std::string secret;
   std::string run_id;
 };
 
-Result<Asked> plan_asked(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
+Result<Asked> plan_asked(const ParsedFlags& flags, const Environment& environment, const HostView& host,
+                         FlagId where = FlagId::kStatus) {
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
-  auto endpoint = check_endpoint(flags.text(FlagId::kStatus), flags.input(FlagId::kStatus));
+  auto endpoint = check_endpoint(flags.text(where), flags.input(where));
   if (!endpoint) return std::unexpected(std::move(endpoint.error()));
   if (endpoint->port == 0) {
-    return fail(flags.input(FlagId::kStatus), "nothing can listen on port 0", "give a port from 1 to 65535");
+    return fail(flags.input(where), "nothing can listen on port 0", "give a port from 1 to 65535");
   }
   auto secret = find_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
@@ -552,6 +553,25 @@ Result<run::OrderRequest> plan_order(const ParsedFlags& flags, const Environment
       .run_id = std::move(asked->run_id),
       .order = {.kind = drains ? Kind::kDrain : Kind::kStop, .node = std::string(trim(flags.text(FlagId::kDrain)))},
       .input = input};
+}
+
+Result<run::StacksRequest> plan_stacks(const ParsedFlags& flags, const Environment& environment, const HostView& host) {
+  run::StacksRequest request{.input = flags.input(FlagId::kStacks), .json = flags.text(FlagId::kLogFormat) == "json"};
+  if (flags.text(FlagId::kStacks).contains(':')) {
+    auto asked = plan_asked(flags, environment, host, FlagId::kStacks);
+    if (!asked) return std::unexpected(std::move(asked.error()));
+    request.place = std::move(asked->place);
+    request.secret = std::move(asked->secret);
+    request.run_id = std::move(asked->run_id);
+    return request;
+  }
+  const auto pid = parse_int(flags.text(FlagId::kStacks));
+  if (!pid || *pid <= 0 || *pid > INT32_MAX) {
+    return fail(request.input, "it is not the number of a process, nor HOST:PORT of a job",
+                "give the PID of an elastic-run or of a Python process on this host, or a job's endpoint");
+  }
+  request.pid = static_cast<int>(*pid);
+  return request;
 }
 
 Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host) {

@@ -8,6 +8,7 @@
 #include "cli/parse.h"
 #include "cli/run/launch_settings.h"
 #include "cli/run/order_only.h"
+#include "cli/run/stacks_request.h"
 #include "cli/run/status_only.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"
@@ -30,6 +31,9 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
 
 // Plans --status: which endpoint to ask, and how to show the answer.
 Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host);
+
+// Plans --stacks: what to look at, and where to ask for it.
+Result<run::StacksRequest> plan_stacks(const ParsedFlags& flags, const Environment& environment, const HostView& host);
 
 // Plans --drain and --stop: what to order, and where.
 Result<run::OrderRequest> plan_order(const ParsedFlags& flags, const Environment& environment, const HostView& host);

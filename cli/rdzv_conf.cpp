@@ -64,6 +64,7 @@ constexpr std::array kKeys = {
     Key{"loss_window", KeyType::kSeconds},
     Key{"keep_out", KeyType::kSeconds},
     Key{"job_losses", KeyType::kInteger},
+    Key{"hang_restarts", KeyType::kCount},
     Key{"store_port", KeyType::kCount},
     Key{"store_admits", KeyType::kAdmitted},
     Key{"coordinator_port", KeyType::kCount},

@@ -17,6 +17,8 @@ std::string why_never(const ParsedFlags& flags, const CheckedFlags& checked, con
   if (checked.no_python) return "--no-python runs no Python";
   if (checked.run_path) return "--run-path starts the script in another way";
   if (!flags.text(FlagId::kWrap).empty()) return "--wrap starts other programs";
+  if (!flags.text(FlagId::kNumaBinding).empty()) return "--numa-binding asks for CPUs of each worker's own";
+  if (flags.on(FlagId::kNumaAffinity)) return "--numa-affinity asks for CPUs of each worker's own";
   if (program.is_wrapper) return "PYTHON_EXEC is no Python itself";
   const std::string& script = program.arguments.at(program.script);
   if (script.find('$') != std::string::npos) return "the script is another one for each rank";

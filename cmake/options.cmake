@@ -17,6 +17,7 @@ pkg_check_modules(UV REQUIRED libuv)
 pkg_check_modules(SODIUM REQUIRED libsodium)
 pkg_check_modules(CARES REQUIRED libcares)
 pkg_check_modules(MUNGE REQUIRED munge)
+pkg_check_modules(RE2 REQUIRED re2)
 
 # Interface targets carry the flags, so that every target states what it is made with.
 add_library(elastic_flags INTERFACE)
@@ -77,6 +78,16 @@ if(ELASTIC_STATIC)
   target_link_libraries(elastic_munge INTERFACE ${MUNGE_STATIC_LIBRARY})
 else()
   target_link_libraries(elastic_munge INTERFACE ${MUNGE_LINK_LIBRARIES})
+endif()
+
+# RE2: --progress-pattern, in health/progress/step_pattern.cpp alone.
+add_library(elastic_re2 INTERFACE)
+target_include_directories(elastic_re2 SYSTEM INTERFACE ${RE2_INCLUDE_DIRS})
+if(ELASTIC_STATIC)
+  find_library(RE2_STATIC_LIBRARY NAMES libre2.a REQUIRED)
+  target_link_libraries(elastic_re2 INTERFACE ${RE2_STATIC_LIBRARY})
+else()
+  target_link_libraries(elastic_re2 INTERFACE ${RE2_LINK_LIBRARIES})
 endif()
 
 # c-ares: host names, in src/net/names.cpp alone.

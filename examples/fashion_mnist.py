@@ -6,8 +6,12 @@ What makes it safe to restart: the model, the optimizer and the step come back f
 that is always whole, and the images and the learning rate of a step depend on the options and the
 step alone. So a run that lost a rank ends where it would have ended anyway, but for rounding, and
 it may go on with another number of ranks.
+
+What makes a restart quick: with --mapped the data is kept unpacked and mapped into memory. New
+workers then have it at once, and the ranks of a node share it.
 """
 import argparse
+import contextlib
 import functools
 import gzip
 import os
@@ -31,6 +35,7 @@ def parse_arguments():
     option("--lr", type=float, default=4e-3, help="at the start; falls to 0 at the last step")
     option("--seed", type=int, default=1)
     option("--data", default="/usr/share/datasets/fashion-mnist", metavar="DIR")
+    option("--mapped", metavar="DIR", help="map the data into memory, from files unpacked in DIR")
     option("--checkpoint", default="fashion_mnist.pt", metavar="PATH",
            help="continued from where it exists; must be in reach of every node's rank 0")
     option("--checkpoint-every", type=int, default=50, metavar="STEPS")
@@ -40,22 +45,51 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def read_idx(directory, name):
-    """The array in a gzipped IDX file: two zero bytes, type, dimensions, big-endian sizes, data."""
+@contextlib.contextmanager
+def replacing(path, suffix):
+    """Replaces the file whole: whoever is killed when, the old or the new one is there to read."""
+    with open(path + suffix, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + suffix, path)
+
+
+def unpack(directory, name):
     try:
-        with gzip.open(os.path.join(directory, name)) as file:
-            raw = bytearray(file.read())
+        with gzip.open(os.path.join(directory, f"{name}.gz")) as file:
+            return bytearray(file.read())
     except FileNotFoundError as error:
         sys.exit(f"no {error.filename}: apt-get install dataset-fashion-mnist, or name its "
                  "directory by --data")
-    dimensions = raw[3]
-    sizes = [int.from_bytes(raw[at:at + 4], "big") for at in range(4, 4 + 4 * dimensions, 4)]
-    return torch.frombuffer(raw, dtype=torch.uint8, offset=4 + 4 * dimensions).view(sizes)
 
 
-def read_images(directory, part, device):
-    images = read_idx(directory, f"{part}-images-idx3-ubyte.gz")
-    labels = read_idx(directory, f"{part}-labels-idx1-ubyte.gz")
+def map_unpacked(directory, name, mapped):
+    """The bytes of a file in the directory `mapped`; a rank that finds none there makes it."""
+    path = os.path.join(mapped, name)
+    if not os.path.exists(path):
+        data = unpack(directory, name)
+        os.makedirs(mapped, exist_ok=True)
+        with replacing(path, f".{os.environ['RANK']}") as file:
+            file.write(data)
+    return torch.from_file(path, size=os.path.getsize(path), dtype=torch.uint8)
+
+
+def read_idx(args, name):
+    """The array in an IDX file: two zero bytes, type, dimensions, big-endian sizes, data."""
+    if args.mapped:
+        raw = map_unpacked(args.data, name, args.mapped)
+    else:
+        raw = torch.frombuffer(unpack(args.data, name), dtype=torch.uint8)
+    head = bytes(raw[:16].tolist())
+    start = 4 + 4 * head[3]
+    sizes = [int.from_bytes(head[at:at + 4], "big") for at in range(4, start, 4)]
+    return raw[start:].view(sizes)
+
+
+def read_images(args, part, device):
+    images = read_idx(args, f"{part}-images-idx3-ubyte")
+    labels = read_idx(args, f"{part}-labels-idx1-ubyte")
     return images.unsqueeze(1).to(device), labels.to(device)
 
 
@@ -71,12 +105,8 @@ def build_model():
 
 
 def save_checkpoint(path, state):
-    """Replaces the file whole: whoever is killed when, the old or the new one is there to read."""
-    with open(f"{path}.new", "wb") as file:
+    with replacing(path, ".new") as file:
         torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
 
 
 def load_checkpoint(path):
@@ -170,8 +200,8 @@ def main():
     if use_gpu:
         torch.cuda.set_device(device)
         torch.backends.cudnn.deterministic = True
-    images, labels = read_images(args.data, "train", device)
-    test_images, test_labels = read_images(args.data, "t10k", device)
+    images, labels = read_images(args, "train", device)
+    test_images, test_labels = read_images(args, "t10k", device)
 
     dist.init_process_group("nccl" if use_gpu else "gloo")
     if args.crash_at is not None and args.crash_rank >= dist.get_world_size():

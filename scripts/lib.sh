@@ -12,12 +12,13 @@ packages_for_build=(
   g++                   # the compiler
   cmake                 # 3.25, with presets
   ninja-build           # what the presets build with
-  pkg-config            # finds libuv, libsodium, c-ares and libmunge
+  pkg-config            # finds libuv, libsodium, c-ares, libmunge and RE2
   libuv1-dev            # event loop: sockets, timers, worker pool
   libc-ares-dev         # host names, on the event loop
   libhttp-parser-dev    # HTTP requests: status and metrics
   libsodium-dev         # keyed hashes: a node proves that it knows the job's secret
   libmunge-dev          # under Slurm nodes prove by munge whose they are
+  libre2-dev            # --progress-pattern: matches lines in linear time
   libcli11-dev          # checks the values of the command line, behind cli/parse (headers only)
   libfmt-dev            # text formatting (headers only)
   libspdlog-dev         # behind src/base/log (headers only)
@@ -54,13 +55,14 @@ packages_for_fuzzing=(
 
 # Python packages, always the newest that PyPI has.
 python_packages_for_example=(torch numpy)
-python_packages_for_tests=(torch numpy pytest kubernetes_validate)
+python_packages_for_tests=(torch numpy pytest kubernetes_validate py_spy)
 # What people train with on top of PyTorch; tests/peers runs them under elastic-run and torchrun.
 python_packages_for_peers=(
   accelerate            # the loop that many write themselves, and what the Trainer below stands on
   lightning             # its Trainer, with DDP
   transformers          # its Trainer, on a tiny model with random weights
   deepspeed             # its engine, on CPUs
+  nvidia-resiliency-ext # NVRx's client, which needs no GPU
 )
 
 # PyTorch takes 5.4 GB, and pip unpacks the downloads beside it.

@@ -26,6 +26,7 @@ COORDINATOR = "rendezvous/coordinator/"
 AGENT = "rendezvous/agent/"
 LOCATE = "rendezvous/locate/"
 SUCCESSION = "rendezvous/succession/"
+HANG = "health/hang/"
 
 MISTAKES = {
     "simulate_mutants": [
@@ -102,6 +103,21 @@ MISTAKES = {
         Mistake("r", "who has voted in vain does not look for a candidate before it opens the next door", AGENT + "search.cpp",
                 "  if (begins_to_look) look_round();",
                 "  if (begins_to_look && (is_done_ || !mutant::is('r'))) look_round();"),
+        Mistake("s", "a node that does not answer is at fault for a hang", HANG + "hang_rules.cpp",
+                "    if (!node.lost.empty()) {\n",
+                "    if (!node.lost.empty() || (mutant::is('s') && !node.has_answered)) {\n"),
+        Mistake("t", "the verdict on a hang does not wait for evidence", COORDINATOR + "hang_desk.cpp",
+                'counted(static_cast<int>(awaited_), "node"))});\n  if (awaited_ == 0) handle',
+                'counted(static_cast<int>(awaited_), "node"))});\n'
+                "  if (awaited_ == 0 || mutant::is('t')) handle"),
+        Mistake("u", "evidence that a coordinator was collecting is not collected by the one that takes over", HANG + "hang_watch.cpp",
+                "      state_ = HangState::kConfirmed;\n      const Limit known",
+                "      state_ = mutant::is('u') ? HangState::kJudged : HangState::kConfirmed;\n"
+                "      if (mutant::is('u')) break;\n"
+                "      const Limit known"),
+        Mistake("v", "nobody is told that a hang is over", COORDINATOR + "hang_desk.cpp",
+                "  tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered",
+                "  if (!mutant::is('v')) tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered"),
     ],
     "succession_mutants": [
         Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/succession/coordinators.cpp",
@@ -203,6 +219,60 @@ MISTAKES = {
                 "  if (c.support) c.support->resign();\n",
                 "  c.is_closed = !mutant::is('o');\n"
                 "  if (c.support && !mutant::is('o')) c.support->resign();\n"),
+    ],
+    "hangs_mutants": [
+        Mistake("a", "a node that does not answer is at fault", HANG + "hang_rules.cpp",
+                "    if (!node.lost.empty()) {\n",
+                "    if (!node.lost.empty() || (mutant::is('a') && !node.has_answered)) {\n"),
+        Mistake("b", "a rank of which nothing is known in one group is at fault in another", HANG + "wait_walk.cpp",
+                "!waits_[rank] && !is_unknown_[rank])",
+                "!waits_[rank] && (!is_unknown_[rank] || mutant::is('b')))"),
+        Mistake("c", "by RAS the last rank that is known is at fault", HANG + "wait_walk.cpp",
+                "entry.enqueued > lowest || !is_all;",
+                "entry.enqueued > lowest || (!is_all && !mutant::is('c'));"),
+        Mistake("d", "a rank that waits, but for less than others, is at fault", HANG + "wait_walk.cpp",
+                "      waits_[static_cast<std::size_t>(entry.rank)] = true;\n",
+                "      if (!mutant::is('d')) waits_[static_cast<std::size_t>(entry.rank)] = true;\n"),
+        Mistake("e", "fewer than half of the ranks may accuse others", HANG + "hang_rules.cpp",
+                "  if (outliers.empty() || 2 * waiting.size() <= picture.ranks().size()) return {};\n",
+                "  if (outliers.empty() || (!mutant::is('e') && 2 * waiting.size() <= picture.ranks().size())) return {};\n"),
+        Mistake("f", "one rank at its storage is at fault while others are not seen", HANG + "hang_rules.cpp",
+                "  if (is_storage && known != picture.ranks().size()) return {};\n",
+                "  if (!mutant::is('f') && is_storage && known != picture.ranks().size()) return {};\n"),
+        Mistake("g", "a rank that waits where nobody has counted is at fault", HANG + "hang_rules.cpp",
+                "    if (!picture.rank(culprit.rank).is_in(Doing::kCollective)) all",
+                "    if (mutant::is('g') || !picture.rank(culprit.rank).is_in(Doing::kCollective)) all"),
+        Mistake("h", "a circle of ranks that wait is not seen", HANG + "wait_walk.cpp",
+                "        if (low[node] == index[node]) close(node);\n",
+                "        if (low[node] == index[node] || mutant::is('h')) close(node);\n"),
+        Mistake("i", "a wait of one node for network storage is its fault while others are not seen", HANG + "hang_rules.cpp",
+                "    if (is_network_storage(known.facts->wchan) && !picture.without_facts().empty()) return;\n",
+                "    if (!mutant::is('i') && is_network_storage(known.facts->wchan) && !picture.without_facts().empty()) return;\n"),
+        Mistake("j", "different collectives are told though not all ranks are seen", HANG + "hang_rules.cpp",
+                "if (picture.waits().has_facts || picture.known_stacks() != picture.ranks().size()) return {};\n",
+                "if (picture.waits().has_facts || (!mutant::is('j') && picture.known_stacks() != picture.ranks().size()))\n"
+                "    return {};\n"),
+        Mistake("j", "", HANG + "hang_rules.cpp",
+                "    if (!rank.is_in(Doing::kCollective)) return {};\n",
+                "    if (mutant::is('j') && rank.is_in(Doing::kUnknown)) continue;\n"
+                "    if (!rank.is_in(Doing::kCollective)) return {};\n"),
+        Mistake("k", "disk activity is progress", HANG + "hang_watch.cpp",
+                "state_ == HangState::kSuspect) is_stretched_ = true;\n",
+                "state_ == HangState::kSuspect) is_stretched_ = true;\n"
+                "  if (mutant::is('k')) last_ms_ = now_ms_;\n"),
+        Mistake("l", "disk activity does not stretch the limit", HANG + "hang_watch.cpp",
+                "  if (is_stretched_) limit",
+                "  if (is_stretched_ && !mutant::is('l')) limit"),
+        Mistake("m", "the longest gap itself is the limit", HANG + "learned_limits.cpp",
+                "known.longest_ms * settings.factor",
+                "known.longest_ms * (mutant::is('m') ? 1 : settings.factor)"),
+        Mistake("n", "an alarm is not withdrawn", HANG + "hang_watch.cpp",
+                "  if (state_ == HangState::kCollecting || state_ == HangState::kConfirmed) out",
+                "  if (!mutant::is('n') && (state_ == HangState::kCollecting || state_ == HangState::kConfirmed)) out"),
+        Mistake("o", "without a beat the round's beginning counts as one", HANG + "hang_watch.cpp",
+                "  } else if (settings_.first_timeout_ms) {\n",
+                "  } else if (settings_.first_timeout_ms || mutant::is('o')) {\n"
+                "    if (mutant::is('o')) return learned_.limit(phase_, settings_);\n"),
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",

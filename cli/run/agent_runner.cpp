@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cli/run/part_settings.h"
-#include "rendezvous/protocol/fence.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
@@ -39,6 +38,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
   node.logs = logs;
   node.tells_crashes = true;
+  node.error_files_stop = settings.warm.rules.mode != warm::Mode::kOff;
   if (settings.meeting.alone) return node;
   node.agent = protocol::random_id(process::random_number());
   node.shares_details = true;
@@ -102,8 +102,8 @@ process::SpawnContext with_guardian(process::SpawnContext context, const process
 }  // namespace
 
 AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
-                         std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
-                         process::GuardianChannel guardian, Handlers handlers)
+                         std::shared_ptr<output::RunDirectory> logs, const std::string& directory,
+                         process::SpawnContext context, process::GuardianChannel guardian, Handlers handlers)
     : loop_(loop),
       settings_(settings),
       parent_(getppid()),
@@ -117,12 +117,16 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
              {.on_checked = [this](agent::NodeChecked checked) { on(std::move(checked)); },
               .start = [this](const process::Command& command) { return workers_.start_helper(command); },
               .kill = [this] { workers_.kill_helper(); }}),
+      progress_(loop, settings.progress, directory, settings.node.local_world_size,
+                [this](const protocol::NodeProgress& made) { on(agent::ProgressMade{made}); }),
       output_(loop, settings.output, files, logs,
               {.on_opened = [this](protocol::RoundNumber round) { on(agent::LogsOpened{round}); },
                .on_failed =
                    [this](protocol::RoundNumber round, std::string reason) {
                      on(agent::LogsFailed{round, std::move(reason)});
-                   }}),
+                   },
+               .on_read = [this](int local_rank, bool is_err,
+                                 std::string_view bytes) { progress_.wrote(local_rank, is_err, bytes); }}),
       reporter_(report_settings(settings), files, std::move(logs), output_),
       timer_(loop),
       signals_timer_(loop),
@@ -145,6 +149,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                     [this](int local_rank, ExitStatus status) {
                       own_signals_->read_all();  // it may have signalled the launcher before it ended
                       output_.ended(local_rank);
+                      hang_.ended(local_rank);
                       on(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
                     },
                 .on_helper_exit =
@@ -156,6 +161,15 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                 .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
                 .on_all_gone = [this] { on(agent::AllGone{}); }}),
       warm_(loop, settings, workers_, context.cgroup_procs),
+      stacks_(loop, workers_, [this](protocol::NodeStacks told) { on(agent::StacksCollected{std::move(told)}); }),
+      file_timers_(
+          loop, settings.file_timers, directory,
+          {.stacks = {.start = [this](const process::Command& command) { return workers_.start_onlooker(command); },
+                      .kill = [this](pid_t pid) { workers_.end_onlooker(pid); }},
+           .on_signalled = [this](pid_t worker,
+                                  report::ExpiredTimer timer) { reporter_.timer_expired(worker, std::move(timer)); }}),
+      hang_(loop, files, evidence_settings(settings), settings.worker.run_id,
+            settings.node.rules.hang != protocol::JobRules::Hang::kOff, hang_handlers()),
       coordinator_(
           loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
@@ -163,6 +177,11 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
            .on_door = handlers_.on_door,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
                               std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
+  if (settings.warm.rules.mode != warm::Mode::kOff) {
+    error_files_.emplace(loop, files, [this](protocol::RoundNumber round, int local_rank) {
+      on(agent::ErrorFileWritten{round, local_rank, process::wall_clock_ms()});
+    });
+  }
   own_signals_ = std::make_unique<process::SignalSource>(
       loop, settings.signals, [this](const process::ReceivedSignal& signal) { launcher_got(signal); });
 }
@@ -245,11 +264,18 @@ void AgentRunner::tell_torch(const protocol::Verdict& verdict, const std::vector
 void AgentRunner::count(const agent::AgentEvent& event) {
   const auto* life = std::get_if<agent::Event>(&event);
   if (life == nullptr) return;
-  if (std::holds_alternative<agent::WorkerStarted>(*life)) ++workers_started_;
+  if (const auto* started = std::get_if<agent::WorkerStarted>(life)) {
+    ++workers_started_;
+    if (started->start == WorkerStart::kWarm) ++warm_started_;
+    spared_cpu_ms_ += started->spared_cpu_ms;
+  }
   const auto* exited = std::get_if<agent::WorkerExited>(life);
   if (exited == nullptr || exited->exit.success()) return;
-  const auto& failures = agent_.lifecycle().failures();
-  if (!failures.empty() && !failures.back().stopped_by_us) ++workers_failed_;
+  if (std::ranges::any_of(agent_.lifecycle().failures(), [exited](const protocol::WorkerFailure& failure) {
+        return failure.local_rank == exited->local_rank && !failure.stopped_by_us;
+      })) {
+    ++workers_failed_;
+  }
 }
 
 status::Node AgentRunner::status() const {
@@ -261,7 +287,11 @@ status::Node AgentRunner::status() const {
   }
   node.workers_started = workers_started_;
   node.workers_failed = workers_failed_;
+  node.warm_started = warm_started_;
+  node.spared_cpu_ms = spared_cpu_ms_;
+  node.warm = warm_.status();
   node.store = store_.status();
+  progress_.tell(node);
   const status::Whereabouts is = whereabouts();
   node.hosts_coordinator = coordinator_.is_hosted_here() && is.kind == status::Whereabouts::Kind::kHere;
   if (is.kind == status::Whereabouts::Kind::kElsewhere) node.coordinator_at = status::place_for(is, {});
@@ -313,6 +343,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::OpenStore& e) { open_store(e.admits); },
                  [&](const agent::CloseStore&) {
                    give_up_starting();
+                   if (error_files_) error_files_->end_round();
                    check_.stop();
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
                    if (farewell_) guardian_.set_farewell({}, {});
@@ -322,6 +353,9 @@ void AgentRunner::perform(const agent::Effect& effect) {
                                                          [](const auto& failure) { return !failure.stopped_by_us; }));
                    store_.close();
                    output_.end_round();
+                   progress_.end_round();
+                   hang_.end_round();
+                   file_timers_.end_round();
                  },
                  [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
                  [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
@@ -329,6 +363,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
                  [&](const agent::SignalWorkers& e) {
                    give_up_starting();
+                   if (!agent_.lifecycle().runs_workers()) file_timers_.end_round();  // they are being stopped
                    signal_workers(e);
                  },
                  [&](const agent::AwaitAllGone&) {
@@ -354,6 +389,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                      on(agent::DetailsGathered{std::move(details)});
                    });
                  },
+                 [&](const agent::CollectStacks& e) { stacks_.collect(e.collection, agent_.lifecycle().status()); },
                  [&](const agent::FindCrash& e) {
                    output_.end_round();
                    reporter_.find_crash(agent_.lifecycle().failures(),
@@ -366,8 +402,29 @@ void AgentRunner::perform(const agent::Effect& effect) {
                    if (guardian_is_lost_ && e.verdict.left_behind.empty()) say_farewell();
                    handlers_.finished(e.verdict, e.details);
                  },
+                 [&](const agent::ReadEvidence& e) { hang_.perform(e); },
+                 [&](const agent::StopEvidence& e) { hang_.perform(e); },
+                 [&](const agent::TellHang& e) { hang_.perform(e); },
+                 [&](const agent::TellHangOver& e) { hang_.perform(e); },
              },
              effect);
+}
+
+HangHost::Handlers AgentRunner::hang_handlers() {
+  return {.evidence = {.start = [this](const process::Command& command) { return workers_.start_onlooker(command); },
+                       .kill = [this](pid_t pid) { workers_.end_onlooker(pid); },
+                       .store = [this](int world_size) { return store_.view(world_size); }},
+          .on_event = [this](agent::Event event) { on(std::move(event)); },
+          .tell_progress = [this] { progress_.report_news(); },
+          .progress_of = [this](int local_rank) { return progress_.of_worker(local_rank); },
+          .hang_is = [this](const std::optional<report::Hang>& hang) { reporter_.hang_is(hang); }};
+}
+
+// Beside the directories of the attempt's ranks.
+std::string AgentRunner::hang_directory() const {
+  const std::string file = output_.error_file(0);
+  const std::size_t rank = file.rfind('/', file.rfind('/') - 1);
+  return file.empty() || rank == std::string::npos ? "" : file.substr(0, rank) + "/hang";
 }
 
 bool AgentRunner::ends_job(int signal) const {
@@ -390,8 +447,16 @@ void AgentRunner::launcher_got(const process::ReceivedSignal& signal) {
 }
 
 void AgentRunner::signal_workers(const agent::SignalWorkers& order) {
+  // A worker that hangs is to tell its stack, and not to write all its memory to a disk.
+  if (order.signal == SIGABRT && order.cause == agent::SignalWorkers::Cause::kOurs) workers_.forbid_core_dumps();
   const bool now = !settings_.node.signals_are_shared || shared_signals_.ordered(order, loop_.now_ms());
-  if (now) workers_.signal_groups(order.signal);
+  if (now && order.only) {
+    workers_.signal_group(order.signal, *order.only);
+  } else if (now && order.spared) {
+    workers_.signal_other_groups(order.signal, *order.spared);
+  } else if (now) {
+    workers_.signal_groups(order.signal);
+  }
   plan_shared_signals();
 }
 
@@ -433,132 +498,6 @@ std::string AgentRunner::background_text(const std::vector<process::WorkerTree::
   }
   const std::size_t more = left.size() - names.size();
   return join(names, ", ") + (more > 0 ? format(" and {} more", more) : "");
-}
-
-void AgentRunner::open_store(const std::string& admits) {
-  const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
-  if (endpoint) {
-    on(agent::StoreOpened{*endpoint});
-  } else {
-    on(agent::StoreFailed{endpoint.error().text()});
-  }
-}
-
-// The probe's GPU memory is free only when the probe has ended, and a GPU in exclusive mode can be used only then.
-void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
-  constexpr std::int64_t kGpusComeBackMs = 5'000;
-  if (settings_.check.gpus == 0 || !check_.leave()) {
-    check_.stop();
-    return begin_round(order);
-  }
-  awaits_gpus_ = order;
-  gpus_timer_.start(kGpusComeBackMs, [this] { workers_.kill_helper(); });
-}
-
-void AgentRunner::begin_round(const agent::StartWorkers& order) {
-  shared_signals_.workers_began();
-  output_.begin_round();
-  farewell_ = {.round = order.round.round};
-  renew_farewell();
-  start_workers(order);
-  reporter_.round_began(order.round);
-}
-
-// Only now is the size of the world known. One node warns, once.
-void AgentRunner::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
-  const auto rank = rank_outside(settings_.wrap, order.round.place.world_size);
-  if (!rank || order.round.place.node_rank != 0 || std::exchange(warned_of_wrap_, true)) return;
-  log::warning("wrap", format("--wrap names rank {}, but the job has {} ranks, counted from 0", *rank,
-                              order.round.place.world_size));
-}
-
-void AgentRunner::start_workers(const agent::StartWorkers& order) {
-  warn_of_ranks_that_are_not_there(order);
-  if (settings_.workers_end_together) {
-    const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
-    if (!made) return on(agent::WorkerNotStarted{0, made.error().text()});
-  }
-  restarts_left_ = order.round.max_restarts - order.round.restart_count;
-  if (!warm_.may_take(settings_.node.local_world_size)) return start_fresh(order);
-  // All of them are told what they are before any of them runs.
-  std::vector<process::Command> commands;
-  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
-    auto command = worker_command(order, local_rank);
-    if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
-    commands.push_back(std::move(*command));
-  }
-  commands_ = std::move(commands);
-  if (!warm_.take(commands_, [this](const std::vector<pid_t>& pids) { run_commands(pids); })) run_commands({});
-}
-
-// One after the other, so that the ends of their streams are open for one of them at a time.
-void AgentRunner::start_fresh(const agent::StartWorkers& order) {
-  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
-    const auto command = worker_command(order, local_rank);
-    if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
-    const auto pid = workers_.start(local_rank, *command);
-    output_.started(local_rank);
-    if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
-    on(agent::WorkerStarted{local_rank, *pid});
-    if (local_rank == 0) warm_.round_began(false, restarts_left_, *command);
-  }
-}
-
-// `warm`: the pids of workers that are there already; without them fresh ones are started.
-void AgentRunner::run_commands(const std::vector<pid_t>& warm) {
-  const std::vector<process::Command> commands = std::exchange(commands_, {});
-  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
-    const auto index = static_cast<std::size_t>(local_rank);
-    if (!warm.empty()) workers_.adopt(local_rank, warm[index]);
-    const auto pid = warm.empty() ? workers_.start(local_rank, commands[index]) : Result<pid_t>(warm[index]);
-    output_.started(local_rank);
-    if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
-    on(agent::WorkerStarted{local_rank, *pid});
-  }
-  warm_.round_began(!warm.empty(), restarts_left_, commands.front());
-}
-
-// The round is stopped before its workers are there.
-void AgentRunner::give_up_starting() {
-  awaits_gpus_.reset();
-  warm_.give_up_taking();
-  const std::size_t count = std::exchange(commands_, {}).size();
-  for (std::size_t local_rank = 0; local_rank < count; ++local_rank) output_.started(static_cast<int>(local_rank));
-}
-
-// Where it is to run, its stdout and stderr are open until output_.started().
-Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& order, int local_rank) {
-  const WorkerPlace place{
-      .local_rank = local_rank,
-      .restart_count = order.round.restart_count,
-      .max_restarts = order.round.max_restarts,
-      .node = order.round.place,
-      .master_addr = order.store.address,
-      .master_port = format("{}", order.store.port),
-      .error_file = output_.error_file(local_rank),
-      .fence = protocol::text_of_fence(order.round.fence, order.round.round),
-  };
-  const auto variables = worker_variables(settings_.worker, place);
-  if (!variables) return std::unexpected(variables.error());
-  if (!inherited_environment_) {
-    inherited_environment_ = without_variables(settings_.worker.environment, *variables);
-  }
-  const int rank = order.round.place.base_rank + local_rank;
-  const auto ends = output_.open_worker(local_rank, rank);
-  if (!ends) return std::unexpected(ends.error());
-  WorkerCommand command = wrapped(settings_.wrap,
-                                  {.rank = rank,
-                                   .local_rank = local_rank,
-                                   .node_rank = order.round.place.node_rank,
-                                   .restart_count = order.round.restart_count,
-                                   .job = settings_.worker.run_id},
-                                  {settings_.program, worker_arguments(settings_.worker, local_rank)});
-  return process::Command{.path = command.program,
-                          .arguments = std::move(command.arguments),
-                          .environment = *inherited_environment_,
-                          .variables = as_environment(*variables),
-                          .standard_output = ends->out,
-                          .standard_error = ends->err};
 }
 
 }  // namespace elastic::run

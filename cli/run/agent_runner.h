@@ -8,11 +8,16 @@
 #include <vector>
 
 #include "cli/run/check_runner.h"
+#include "cli/run/error_file_watch.h"
 #include "cli/run/event_log.h"
+#include "cli/run/file_timers.h"
+#include "cli/run/hang_host.h"
 #include "cli/run/job_coordinator.h"
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
+#include "cli/run/node_stacks.h"
 #include "cli/run/output_host.h"
+#include "cli/run/progress_host.h"
 #include "cli/run/warm_workers.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
@@ -42,10 +47,11 @@ class AgentRunner {
     std::function<void(protocol::Verdict, std::string details)> finished;
   };
 
-  // `logs` may be null: then there is no log directory. `settings` and `files`, the thread for all access to the log
+  // `logs` may be null: then there is no log directory. `directory`: of this launch (process::make_job_directory), or
+  // empty. `settings` and `files`, the thread for all access to the log
   // directory, outlive the runner. `context.guardian` is set by the runner.
   AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
-              std::shared_ptr<output::RunDirectory> logs, process::SpawnContext context,
+              std::shared_ptr<output::RunDirectory> logs, const std::string& directory, process::SpawnContext context,
               process::GuardianChannel guardian, Handlers handlers);
 
   void begin();
@@ -61,6 +67,8 @@ class AgentRunner {
   const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
   // Makes the failure report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }
+  // A thread waits for an output file of a worker.
+  bool progress_hangs() { return progress_.hangs(); }
   // Writes what is left of the workers' output to the console.
   void flush_output() { output_.flush(); }
   // Prints torchelastic's last events if they are wanted. `error_files` are the texts of the error files of this node's
@@ -102,6 +110,11 @@ class AgentRunner {
   void start_fresh(const agent::StartWorkers& order);
   void run_commands(const std::vector<pid_t>& warm);
   void give_up_starting();
+  void watch_error_files(protocol::RoundNumber round);
+  HangHost::Handlers hang_handlers();
+  // Where files about a hang of this round belong; empty: nowhere.
+  std::string hang_directory() const;
+  const std::vector<Variable>& hang_variables();
   Result<process::Command> worker_command(const agent::StartWorkers& order, int local_rank);
 
   net::Loop& loop_;
@@ -125,15 +138,19 @@ class AgentRunner {
   protocol::ByteString farewell_bytes_;
   std::string link_problem_;  // the last one that the link has logged
   agent::Narrator narrator_;
-  std::optional<agent::TorchEvents> torch_events_;    // if --event-log-handler=console wants them
-  std::optional<Environment> inherited_environment_;  // what all workers get of the launcher's environment
+  std::optional<agent::TorchEvents> torch_events_;       // if --event-log-handler=console wants them
+  std::optional<Environment> inherited_environment_;     // what all workers get of the launcher's environment
+  std::optional<std::vector<Variable>> hang_variables_;  // of this job's workers, once they are known
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
   bool warned_of_wrap_ = false;
   std::int64_t workers_started_ = 0;
   std::int64_t workers_failed_ = 0;  // not counting those that were stopped
+  std::int64_t warm_started_ = 0;    // of workers_started_
+  std::int64_t spared_cpu_ms_ = 0;   // by those
   store::StoreHost store_;
   CheckRunner check_;
+  ProgressHost progress_;
   OutputHost output_;
   JobReporter reporter_;
   net::Timer timer_;
@@ -145,8 +162,12 @@ class AgentRunner {
   process::GuardianLink guardian_;
   process::WorkerTree workers_;
   WarmWorkers warm_;
-  std::vector<process::Command> commands_;  // of workers that warm_ is asked for
-  int restarts_left_ = 0;                   // after their round
+  NodeStacks stacks_;
+  FileTimers file_timers_;
+  HangHost hang_;
+  std::optional<ErrorFileWatch> error_files_;  // where they stop rounds
+  std::vector<process::Command> commands_;     // of workers that warm_ is asked for
+  int restarts_left_ = 0;                      // after their round
   JobCoordinator coordinator_;
 };
 

@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::int64_t kResolveMs = 5'000;
 constexpr std::int64_t kConnectMs = 5'000;
-constexpr std::int64_t kAnswerMs = 10'000;
 
 }  // namespace
 
-HttpExchange::HttpExchange(net::Loop& loop, HttpPlace place, std::string request, OnDone on_done)
+HttpExchange::HttpExchange(net::Loop& loop, HttpPlace place, std::string request, OnDone on_done, AskedBy by)
     : loop_(loop),
       place_(std::move(place)),
       request_(std::move(request)),
       on_done_(std::move(on_done)),
+      by_(std::move(by)),
       resolver_(loop),
       patience_(loop) {
   resolver_.resolve(place_.host, kResolveMs, [this](Result<std::vector<std::string>> found) {
@@ -53,8 +53,8 @@ void HttpExchange::ask(std::unique_ptr<net::Stream> stream) {
   stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { read(bytes); },
                   .on_end = [this] { judge(reader_.end()); }});
   stream_->write(std::move(request_));
-  patience_.start(kAnswerMs, [this] {
-    fail_with(format("it accepted the connection, and did not answer within {} s", kAnswerMs / 1000), kNotOurs);
+  patience_.start(by_.answer_ms, [this] {
+    fail_with(format("it accepted the connection, and did not answer within {} s", by_.answer_ms / 1000), kNotOurs);
   });
 }
 
@@ -84,7 +84,7 @@ void HttpExchange::judge(net::http::ResponseReader::Step step) {
 }
 
 void HttpExchange::fail_with(std::string reason, std::string remedy) {
-  done(fail(format("--status={}", place_.text()), std::move(reason), std::move(remedy)));
+  done(fail(format("{}={}", by_.option, place_.text()), std::move(reason), std::move(remedy)));
 }
 
 void HttpExchange::done(Result<HttpAnswer> result) {

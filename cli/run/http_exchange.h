@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -24,6 +25,12 @@ struct HttpAnswer {
 // What to do about a program at a place of --status that is no elastic-run.
 inline constexpr const char* kNotOurs = "name the endpoint of a job, or the --http-port of a node";
 
+// Who wants the answer.
+struct AskedBy {
+  std::string option = "--status";  // that names the place, for errors
+  std::int64_t answer_ms = 10'000;  // how long the answer may take
+};
+
 // One request to an elastic-run, and its answer: looks up the host, connects to the first of its addresses that can be
 // reached, sends the request and reads the answer.
 class HttpExchange {
@@ -33,7 +40,7 @@ class HttpExchange {
 
   // `request` is all bytes of a request whose answer ends the connection. `on_done` is called once, in a later turn of
   // the loop; it must not destroy this object.
-  HttpExchange(net::Loop& loop, HttpPlace place, std::string request, OnDone on_done);
+  HttpExchange(net::Loop& loop, HttpPlace place, std::string request, OnDone on_done, AskedBy by = {});
 
  private:
   void try_next();
@@ -47,6 +54,7 @@ class HttpExchange {
   HttpPlace place_;
   std::string request_;
   OnDone on_done_;
+  AskedBy by_;
   net::Resolver resolver_;
   std::vector<std::string> addresses_;  // tried from the last to the first
   std::string problem_ = "it has no address";

@@ -13,6 +13,8 @@
 #include <map>
 #include <utility>
 
+#include "cli/run/file_part.h"
+#include "cli/run/whole_file.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -42,36 +44,9 @@ std::string command_text(const std::vector<std::string>& arguments) {
   return join(quoted, " ");
 }
 
-// Reads at most `bytes` from `offset` on. Returns nothing, with errno set, if the file cannot be read.
-std::optional<std::string> read_part(const std::string& path, off_t offset, std::size_t bytes) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file) return {};
-  std::string text(bytes, '\0');
-  std::size_t have = 0;
-  while (have < bytes) {
-    const ssize_t count = pread(file.get(), text.data() + have, bytes - have, offset + static_cast<off_t>(have));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return {};
-    if (count == 0) break;
-    have += static_cast<std::size_t>(count);
-  }
-  text.resize(have);
-  return text;
-}
-
-// Replaces the file as a whole, or not at all. Returns an errno, or 0.
-int write_file(const std::string& path, const std::string& text) {
-  const std::string unfinished = path + ".new";
-  const UniqueFd file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file) return errno;
-  const int error = output::write_all(file.get(), text);
-  if (error != 0 || rename(unfinished.c_str(), path.c_str()) == 0) return error;
-  return errno;
-}
-
 // Returns what went wrong; empty if nothing did.
 std::string write_for_parent(const std::string& parent_error_file, const std::string& text) {
-  const int error = write_file(parent_error_file, text);
+  const int error = replace_file(parent_error_file, text);
   if (error == 0) return "";
   return format("cannot write TORCHELASTIC_ERROR_FILE={}: {}", printable(parent_error_file), errno_text(error));
 }
@@ -154,7 +129,7 @@ std::string write_parent_error_file(const std::string& path, const report::JobRe
 
 std::string write_failure_json(const std::string& directory, const report::JobReport& report) {
   const std::string path = directory + "/failure.json";
-  const int error = write_file(path, report::failure_json(report));
+  const int error = replace_file(path, report::failure_json(report));
   return error == 0 ? "" : format("cannot write {}: {}", printable(path), errno_text(error));
 }
 
@@ -162,7 +137,10 @@ std::string write_failure_json(const std::string& directory, const report::JobRe
 std::string write_report(report::JobReport& report, const std::map<int, std::string>& error_files,
                          const output::RunDirectory* logs, const ReportFiles& files) {
   std::vector<std::string> problems;
-  if (logs != nullptr && report.outcome == report::JobReport::Outcome::kFailed) {
+  // A job that hung when it was stopped has failed, too.
+  const bool hangs = report.hang && report.hang->end == report::HangEnd::kOpen;
+  const bool is_stopped = report.outcome == report::JobReport::Outcome::kStopped;
+  if (logs != nullptr && (report.outcome == report::JobReport::Outcome::kFailed || (is_stopped && hangs))) {
     report.log_directory = logs->path();
     problems.push_back(write_failure_json(logs->path(), report));
   }
@@ -209,6 +187,7 @@ void JobReporter::round_began(const protocol::PrepareRound& round) {
   }
   if (kernel_log_) (void)kernel_log_->read_new();
   events_.clear();
+  timers_.clear();
   node_rank_ = round.place.node_rank;
   rounds_.push_back({.round = round.round,
                      .restart_count = round.restart_count,
@@ -218,9 +197,14 @@ void JobReporter::round_began(const protocol::PrepareRound& round) {
                      .ended_ms = 0,
                      .first_rank = round.place.base_rank,
                      .rank_count = settings_.local_world_size,
+                     .start = WorkerStart::kFresh,
                      .reason = round.reason,
                      .failures = {}});
   if (rounds_.size() > kRounds) rounds_.erase(rounds_.begin());
+}
+
+void JobReporter::workers_started(WorkerStart start) {
+  if (!rounds_.empty()) rounds_.back().start = start;
 }
 
 void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failures) {
@@ -247,9 +231,23 @@ report::FailedWorker JobReporter::failed_worker(const protocol::WorkerFailure& f
   worker.local_rank = failure.local_rank;
   worker.pid = failure.pid;
   worker.exit = failure.exit;
-  worker.wall_ms = failure.wall_ms;
+  worker.wall_ms = failure.failed_ms();
   worker.stopped_by_us = failure.stopped_by_us;
+  worker.start = failure.start;
+  worker.timer = timer_of(failure);
   return worker;
+}
+
+std::optional<report::ExpiredTimer> JobReporter::timer_of(const protocol::WorkerFailure& failure) const {
+  const auto found = timers_.find(failure.pid);
+  if (found == timers_.end() || !is_ours(failure) || failure.stopped_by_us) return {};
+  const auto& [timer, wall_ms] = found->second;
+  if (!report::may_have_ended(timer, failure.pid, failure.exit, failure.failed_ms() - wall_ms)) return {};
+  return timer;
+}
+
+void JobReporter::timer_expired(std::int64_t worker, report::ExpiredTimer timer) {
+  timers_[worker] = {std::move(timer), process::wall_clock_ms()};
 }
 
 void JobReporter::look_for_evidence() {
@@ -263,7 +261,8 @@ void JobReporter::add_evidence(report::FailedWorker& worker, bool is_first) cons
     if (event.kind == process::KernelEvent::Kind::kOomKill && event.pid == worker.pid) worker.oom_evidence = event.text;
   }
   // The count does not say which process was killed: it is taken to be the first worker that SIGKILL ended by itself.
-  const bool may_be_it = worker.exit.signal == SIGKILL && is_first && oom_counter_ && !oom_counter_->is_whole_host();
+  const bool may_be_it =
+      worker.exit.signal == SIGKILL && !worker.timer && is_first && oom_counter_ && !oom_counter_->is_whole_host();
   if (worker.oom_evidence.empty() && may_be_it && kills_.count > 0) worker.oom_evidence = kills_.evidence;
   if (!worker.exit.core_dumped) return;
   std::error_code error;
@@ -363,6 +362,7 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict) {
   report.host = host_;
   report.node_rank = std::max(node_rank_, 0);
   report.utc_offset_s = process::utc_offset_s();
+  report.hang = std::move(hang_);
   report.rounds = std::move(rounds_);
   if (!report.rounds.empty()) {
     report.rounds.back().failures.clear();  // the last round's stand below

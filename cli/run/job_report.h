@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/run/output_host.h"
@@ -45,6 +48,12 @@ class JobReporter {
 
   // The workers of a round run.
   void round_began(const protocol::PrepareRound& round);
+  // How they were started.
+  void workers_started(WorkerStart start);
+  // The last hang that this node was told of, as it stands now (HangReporter::last()).
+  void hang_is(std::optional<report::Hang> hang) { hang_ = std::move(hang); }
+  // The worker with that pid, or a process that it has started, was signalled because a timer of it had expired.
+  void timer_expired(std::int64_t worker, report::ExpiredTimer timer);
   // The round is over, with these failures.
   void round_ended(const std::vector<protocol::WorkerFailure>& failures);
 
@@ -68,6 +77,7 @@ class JobReporter {
  private:
   bool is_ours(const protocol::WorkerFailure& failure) const;
   report::FailedWorker failed_worker(const protocol::WorkerFailure& failure) const;
+  std::optional<report::ExpiredTimer> timer_of(const protocol::WorkerFailure& failure) const;
   std::vector<report::FailedWorker> failed_workers(const std::vector<protocol::WorkerFailure>& failures,
                                                    const std::vector<WorkerStderr>& stderrs) const;
   void look_for_evidence();
@@ -89,8 +99,15 @@ class JobReporter {
   std::string host_;
   int node_rank_ = -1;                       // in the last round; -1: there was none
   std::vector<report::RoundReport> rounds_;  // the last ones
+  std::optional<report::Hang> hang_;
   std::optional<process::OomCounter> oom_counter_;
   std::optional<process::KernelLog> kernel_log_;
+  // Of the last round's workers, by their pids.
+  struct TimerSignal {
+    report::ExpiredTimer timer;
+    std::int64_t wall_ms = 0;  // when it was sent
+  };
+  std::map<std::int64_t, TimerSignal> timers_;
   // What the workers of the last round may have died of.
   std::vector<process::KernelEvent> events_;
   process::OomCounter::Kills kills_;

@@ -33,6 +33,7 @@
 #include "src/process/cgroup.h"
 #include "src/process/clock.h"
 #include "src/process/guardian.h"
+#include "src/process/job_directory.h"
 #include "src/process/process_state.h"
 #include "src/report/summary.h"
 
@@ -52,6 +53,8 @@ constexpr std::int64_t kOpenLogsMs = 2000;
 constexpr std::int64_t kCloseLogsMs = 1200;
 // How long taking back the claim of this process's coordinator may take.
 constexpr std::int64_t kWithdrawMs = 1000;
+// How long removing the launch's directory may take.
+constexpr std::int64_t kRemoveMs = 300;
 // From the end of this job until the user is told that other jobs still need the coordinator in this process.
 constexpr std::int64_t kOthersMs = 1000;
 // When a job ends because the outer process has died: from the end of the other nodes' last worker until those nodes
@@ -75,6 +78,13 @@ int descriptors_for(const LaunchSettings& settings) {
     const unsigned read = settings.output.log_max_bytes > 0 ? logged : tee;
     count += 1 + std::popcount(logged) + std::popcount(read) + (keeps_tail ? 1 : 0);
   }
+  // For each worker its FIFO; the thread that looks at output files has an event, and one file open at a time.
+  count += static_cast<int>(settings.output.ranks.size()) + 2;
+  // For each worker, and for the launcher, a socket of NVRx's and its connections; one that is refused.
+  if (settings.progress.serves_nvrx)
+    count += 1 + static_cast<int>((settings.output.ranks.size() + 1) * (1 + limits::kNvrxConnections));
+  // Their FIFO, and while a stack is read the way to its reader, the process's memory and its pidfd.
+  if (settings.file_timers.are_served) count += 5;
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
   if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint)
@@ -85,6 +95,8 @@ int descriptors_for(const LaunchSettings& settings) {
   // socket.
   const bool may_be_warm = settings.warm.rules.mode != warm::Mode::kOff && settings.warm.rules.never.empty();
   if (may_be_warm) count += 1 + 4 * static_cast<int>(settings.output.ranks.size());
+  // The watch for error files, and one that is read.
+  if (settings.warm.rules.mode != warm::Mode::kOff) count += 2;
   // The file, and the event of its thread.
   if (!settings.record_file.empty()) count += 2;
   if (!settings.events_file.empty()) count += 2;
@@ -262,9 +274,9 @@ void print_drain_line(const AgentRunner& agent, const protocol::Verdict& verdict
 }
 
 // Runs the job from its beginning to its report. Returns the exit status.
-int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, net::SideThread& files,
-        RecordingFile* recording, EventStream& events, OnEvent& on_event, const process::SpawnContext& context,
-        process::GuardianChannel guardian) {
+int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirectory>& logs, const std::string& directory,
+        net::SideThread& files, RecordingFile* recording, EventStream& events, OnEvent& on_event,
+        const process::SpawnContext& context, process::GuardianChannel guardian) {
   const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
   StatusHost status_host(loop, settings.meeting.secret, settings.meeting.status_open);
@@ -280,7 +292,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   protocol::Verdict verdict;
   std::string details;  // see AgentRunner::Handlers::finished
   transport::HostedCoordinator* door = nullptr;
-  AgentRunner agent(loop, settings, files, logs, context, std::move(guardian),
+  AgentRunner agent(loop, settings, files, logs, directory, context, std::move(guardian),
                     {.on_hosting =
                          [&](transport::HostedCoordinator& coordinator) {
                            if (&coordinator != door) {
@@ -324,13 +336,24 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   tell_end(status, process::monotonic_ms() - began_ms);
   const bool events_hang = !events.finish();
   // A thread that waits for a file system that hangs keeps this process from ending.
-  if (hangs || recording_hangs || events_hang || agent.coordinator().meeting_hangs()) agent.leave(status);
+  if (hangs || recording_hangs || events_hang || agent.coordinator().meeting_hangs() || agent.progress_hangs())
+    agent.leave(status);
   write_to_stderr(report::failure_summary(report));
+  if (agent.guardian_is_lost() && !directory.empty()) process::remove_job_directory(directory, kRemoveMs);
   if (settings.node.check.only) print_drain_line(agent, verdict);
   if (verdict.outcome == protocol::Verdict::Outcome::kFailed && settings.parting_ms > 0) {
     let_others_finish(loop, agent, settings.parting_ms);
   }
   return status;
+}
+
+// The directory of this launch; empty where none is needed, or none can be made: the job does without it.
+std::string make_directory(const LaunchSettings& settings) {
+  if (settings.node.check.only || settings.progress.parent.empty()) return {};
+  auto made = process::make_job_directory(settings.progress.parent);
+  if (made) return std::move(*made);
+  log::info("no_progress_pipes", format("{}; workers get no ELASTIC_RUN_PROGRESS", made.error().text()));
+  return {};
 }
 
 process::LocalTaskPlace local_task_place(const LocalTasksSettings& settings) {
@@ -371,13 +394,16 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     tell_refusal(prepared.error(), settings.parent_error_file);
     return kExitFailed;
   }
+  const std::string directory = make_directory(settings);
   const std::unique_ptr<process::Cgroup> cgroup = settings.use_cgroup ? process::Cgroup::make() : nullptr;
   std::optional<process::LocalTasksHost> local_tasks = gather_local_tasks(settings.local_tasks);
-  auto guardian = process::split_off_launcher({settings.signals, cgroup ? cgroup->path() : "",
-                                               inherited.open_files.rlim_cur, local_tasks ? &*local_tasks : nullptr});
+  auto guardian =
+      process::split_off_launcher({settings.signals, cgroup ? cgroup->path() : "", inherited.open_files.rlim_cur,
+                                   local_tasks ? &*local_tasks : nullptr, directory});
   local_tasks.reset();
   if (!guardian) {
     if (cgroup) rmdir(cgroup->path().c_str());
+    if (!directory.empty()) process::remove_job_directory(directory, kRemoveMs);
     tell_refusal(guardian.error(), settings.parent_error_file);
     return kExitFailed;
   }
@@ -411,7 +437,8 @@ int launch(const LaunchSettings& settings, const process::InheritedState& inheri
     events.finish();
     return kExitUsage;
   }
-  const int status = run(settings, *logs, files, recording.get(), events, on_event, context, std::move(*guardian));
+  const int status =
+      run(settings, *logs, directory, files, recording.get(), events, on_event, context, std::move(*guardian));
   if (cgroup && status != 0) rmdir(cgroup->path().c_str());
   return status;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/run/output_settings.h"
+#include "cli/run/progress_settings.h"
 #include "cli/run/worker_environment.h"
 #include "cli/run/wrap.h"
 #include "health/probe/check_settings.h"
@@ -38,6 +39,12 @@ struct WarmLaunch {
   std::string target = {};                // script or module
 };
 
+// torchelastic's file timers (docs/hangs.md).
+struct FileTimerSettings {
+  bool are_served = false;  // TORCHELASTIC_ENABLE_FILE_TIMER=1
+  std::string path = {};    // of the FIFO; empty: in the directory of the launch
+};
+
 // All values that a launch needs. Each part of the launcher gets settings of its own, made of these (part_settings.h).
 struct LaunchSettings {
   agent::NodeSettings node;
@@ -54,6 +61,8 @@ struct LaunchSettings {
   store::StoreSettings store;
   LogSettings logs;
   OutputSettings output;
+  ProgressSettings progress;
+  FileTimerSettings file_timers;
   int max_restarts = 0;
   std::vector<int> signals;     // the signals that stop the job, and those that are passed on to the workers
   bool use_cgroup = true;       // use a cgroup for the workers, where one is delegated

@@ -1,11 +1,13 @@
 #include "cli/run/order_desk.h"
 
+#include <memory>
 #include <utility>
 
 #include "rendezvous/protocol/proof.h"
 #include "src/base/address.h"
 #include "src/base/text.h"
 #include "src/net/http/query.h"
+#include "src/status/status_json.h"
 
 namespace elastic::run {
 
@@ -16,7 +18,6 @@ using net::http::Response;
 
 namespace {
 
-constexpr const char* kNotHere = "the job's coordinator is not in this process; name its endpoint with --status";
 constexpr std::size_t kMostNode = 400;  // bytes of a node's name; a longer one is nobody's
 
 int status_of(OrderAnswered::Kind kind) {
@@ -35,6 +36,16 @@ Response wrong_method(std::string_view allowed, std::string_view line) {
   return response;
 }
 
+// The option that names the endpoint, to who has sent the request.
+std::string_view option_of(const net::http::Request& request) {
+  return request.path == kStacksPath ? "--stacks" : "--status";
+}
+
+std::string not_here(const net::http::Request& request, const std::string& where) {
+  return format("the job's coordinator is not in this process; name its endpoint with {}{}", option_of(request),
+                where.empty() ? "" : format(" (this node looks for it at {})", where));
+}
+
 }  // namespace
 
 std::string order_target(const OperatorOrder& order, const std::string& job) {
@@ -44,11 +55,15 @@ std::string order_target(const OperatorOrder& order, const std::string& job) {
   return format("{}{}{}", drains ? kDrainPath : kStopPath, query.empty() ? "" : "?", query);
 }
 
+std::string stacks_target(const std::string& job) {
+  return format("{}{}", kStacksPath, job.empty() ? "" : format("?job={}", net::http::percent_encoded(job)));
+}
+
 OrderDesk::OrderDesk(std::string secret, std::function<std::string()> challenge)
     : secret_(std::move(secret)), new_challenge_(std::move(challenge)), challenge_(new_challenge_()) {}
 
 bool OrderDesk::serves(std::string_view path) {
-  return path == kChallengePath || path == kDrainPath || path == kStopPath;
+  return path == kChallengePath || path == kDrainPath || path == kStopPath || path == kStacksPath;
 }
 
 std::optional<Response> OrderDesk::lead(const net::http::Request& request, const std::string& wanted,
@@ -57,12 +72,12 @@ std::optional<Response> OrderDesk::lead(const net::http::Request& request, const
     case status::Lead::kNotYet: return plain(503, status::not_yet(job.is));
     case status::Lead::kRedirect: {
       const std::string place = status::place_for(job.is, caller);
-      if (!leads) return plain(409, format("{} (this node looks for it at {})", kNotHere, place));
+      if (!leads) return plain(409, not_here(request, place));
       if (secret_.empty() && !is_loopback(status::address_for(job.is, caller))) {
         return plain(409, format("the job's coordinator is at {} now, and takes orders from its own host only, since "
-                                 "the job has no token; run the command there with --status={}:{}, or give the job a "
+                                 "the job has no token; run the command there with {}={}:{}, or give the job a "
                                  "token (ELASTIC_RUN_TOKEN, or token_file in --rdzv-conf)",
-                                 place, kLoopback, job.is.port));
+                                 place, option_of(request), kLoopback, job.is.port));
       }
       return net::http::redirect(status::url_of(place, request.target),
                                  format("the job's coordinator is at {}", place));
@@ -78,44 +93,60 @@ std::optional<Response> OrderDesk::lead(const net::http::Request& request, const
   return {};
 }
 
-Response OrderDesk::answer(const net::http::Request& request, const status::Caller& caller, const Job& job,
-                           bool leads) {
+net::http::Reply OrderDesk::answer(const net::http::Request& request, const status::Caller& caller, const Job& job,
+                                   bool leads) {
   using Method = net::http::Method;
   if (request.path == kChallengePath) {
     if (request.method == Method::kPost) return wrong_method("GET, HEAD", "a challenge is read with GET");
     return plain(200, challenge_);
   }
   if (request.method != Method::kPost) {
-    return wrong_method("POST", "an order is sent with POST; elastic-run --drain=NODE --status=HOST:PORT does so");
+    return wrong_method("POST",
+                        request.path == kStacksPath
+                            ? "stacks are asked for with POST; elastic-run --stacks=HOST:PORT does so"
+                            : "an order is sent with POST; elastic-run --drain=NODE --status=HOST:PORT does so");
   }
+  if (auto refused = refuse(request, caller)) return *std::move(refused);
+  const std::string wanted = net::http::query_value(request.query, "job").value_or("");
+  if (auto led = lead(request, wanted, caller, job, leads)) return *std::move(led);
+  if (!carry_out_) return plain(409, not_here(request, printable(elsewhere_ ? elsewhere_() : "")));
+  return carry_out(request, wanted, caller.from);
+}
+
+std::optional<Response> OrderDesk::refuse(const net::http::Request& request, const status::Caller& caller) {
   if (!request.origin.empty() || request.order.empty()) {
     return plain(403,
                  "an order needs the header Elastic-Run-Order, and no web page may send one; use elastic-run "
-                 "--drain=NODE or --stop with --status=HOST:PORT");
+                 "--drain=NODE or --stop with --status=HOST:PORT, or --stacks=HOST:PORT");
   }
   if (secret_.empty() && !is_loopback(caller.from)) {
-    return plain(403,
-                 "the job has no token, so that orders are taken from this host only; run the command here with "
-                 "--status=127.0.0.1:PORT, or give the job a token (ELASTIC_RUN_TOKEN, or token_file in "
-                 "--rdzv-conf)");
+    return plain(403, format("the job has no token, so that orders are taken from this host only; run the command here "
+                             "with {}=127.0.0.1:PORT, or give the job a token (ELASTIC_RUN_TOKEN, or token_file in "
+                             "--rdzv-conf)",
+                             option_of(request)));
   }
-  if (!secret_.empty()) {
-    if (!protocol::proves_order(request.order, secret_, challenge_, request.target)) {
-      return plain(401,
-                   "the order does not prove the job's token; set ELASTIC_RUN_TOKEN, or give "
-                   "--rdzv-conf=token_file=FILE, as the job's nodes do");
-    }
-    challenge_ = new_challenge_();
+  if (secret_.empty()) return {};
+  if (!protocol::proves_order(request.order, secret_, challenge_, request.target)) {
+    return plain(401,
+                 "the order does not prove the job's token; set ELASTIC_RUN_TOKEN, or give "
+                 "--rdzv-conf=token_file=FILE, as the job's nodes do");
   }
-  const std::string wanted = net::http::query_value(request.query, "job").value_or("");
-  if (auto led = lead(request, wanted, caller, job, leads)) return *std::move(led);
-  if (!carry_out_) {
-    const std::string where = elsewhere_ ? elsewhere_() : "";
-    return plain(409, format("{}{}", kNotHere,
-                             where.empty() ? "" : format(" (this node looks for it at {})", printable(where))));
+  challenge_ = new_challenge_();
+  return {};
+}
+
+net::http::Reply OrderDesk::carry_out(const net::http::Request& request, const std::string& wanted,
+                                      const std::string& from) {
+  if (request.path == kStacksPath) {
+    return net::http::Later{[collect = collect_stacks_, wanted](std::function<void(Response)> answered) {
+      collect(wanted, [answered = std::move(answered)](OrderAnswered::Kind kind, const std::string& text) {
+        if (kind != OrderAnswered::Kind::kAccepted) return answered(plain(status_of(kind), text));
+        answered({.content_type = status::kJsonType, .body = std::make_shared<const std::string>(text)});
+      });
+    }};
   }
   OperatorOrder order{.kind = request.path == kStopPath ? OperatorOrder::Kind::kStop : OperatorOrder::Kind::kDrain,
-                      .from = caller.from};
+                      .from = from};
   const auto node = net::http::query_value(request.query, "node");
   if (order.kind == OperatorOrder::Kind::kDrain) {
     if (!node || trim(*node).empty() || node->size() > kMostNode) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "rendezvous/protocol/proof.h"
 #include "src/base/text.h"
@@ -25,13 +26,29 @@ constexpr const char* kElsewhere = "10.0.0.9";
 struct Desk {
   explicit Desk(std::string secret = "")
       : desk(std::move(secret), [this] { return format("challenge{}", ++challenges); }) {
-    desk.set_coordinator([this](const std::string& wanted, OperatorOrder order) {
-      ordered.emplace(wanted, std::move(order));
-      return coordinator::OrderAnswered{kind, "it is done"};
-    });
+    desk.set_coordinator(
+        [this](const std::string& wanted, OperatorOrder order) {
+          ordered.emplace(wanted, std::move(order));
+          return coordinator::OrderAnswered{kind, "it is done"};
+        },
+        [this](const std::string& wanted, OrderDesk::Collected answered) {
+          asked = wanted;
+          collected = std::move(answered);
+        });
   }
   net::http::Response ask(Request request, const char* from = kHere) {
-    return desk.answer(request, {.from = from}, job, leads);
+    return std::get<net::http::Response>(desk.answer(request, {.from = from}, job, leads));
+  }
+  // The answer to a request for stacks, once what is collected for it is this.
+  net::http::Response stacks(const Request& request, const std::string& text, const char* from = kElsewhere) {
+    asked.reset();
+    const auto reply = desk.answer(request, {.from = from}, job, leads);
+    const auto* later = std::get_if<net::http::Later>(&reply);
+    if (later == nullptr) return std::get<net::http::Response>(reply);
+    net::http::Response answer = net::http::plain(200, "there is no answer");
+    later->begin([&answer](net::http::Response given) { answer = std::move(given); });
+    collected(kind, text);
+    return answer;
   }
   // Sends an order as --drain and --stop do; returns its status.
   int order(const std::string& proof, const char* from = kHere, const std::string& query = "node=3") {
@@ -48,6 +65,8 @@ struct Desk {
   bool leads = true;
   Kind kind = Kind::kAccepted;
   std::optional<std::pair<std::string, OperatorOrder>> ordered;
+  std::optional<std::string> asked;  // the job of which stacks were asked for
+  OrderDesk::Collected collected;
   OrderDesk desk;
 };
 
@@ -132,7 +151,7 @@ TEST_CASE("an order that names no node, or that no coordinator here can carry ou
     CHECK(desk.order("1", kHere, query) == 400);
     CHECK(!desk.ordered);
   }
-  desk.desk.set_coordinator({});
+  desk.desk.set_coordinator({}, {});
   desk.desk.set_elsewhere([] { return std::string("host0:29400"); });
   const auto elsewhere = desk.ask(Desk::post("/stop", "", "1"));
   CHECK(elsewhere.status == 409);
@@ -202,4 +221,46 @@ TEST_CASE("no order is taken for another job than the one that is meant while it
   desk.job.is.kind = status::Whereabouts::Kind::kUnknown;
   CHECK(desk.order("1", kHere, "job=night&node=3") == 503);
   CHECK(!desk.ordered);
+}
+
+TEST_CASE("stacks are told to who proves the job's token, and without a token on this host alone") {
+  Desk none;
+  Request wanted = Desk::post("/stacks", "job=night", "1");
+  CHECK(none.stacks(wanted, "{}", kElsewhere).status == 403);
+  CHECK(!none.asked);
+  CHECK(none.stacks(wanted, "{}", kHere).status == 200);
+  CHECK(none.asked == "night");
+  Desk desk("secret");
+  wanted.target = run::stacks_target("night");
+  CHECK(wanted.target == "/stacks?job=night");
+  CHECK(desk.stacks(wanted, "{}").status == 401);
+  wanted.order = protocol::order_proof("secret", desk.challenge(), "/stop");
+  CHECK(desk.stacks(wanted, "{}").status == 401);
+  CHECK(!desk.asked);
+  wanted.order = protocol::order_proof("secret", desk.challenge(), wanted.target);
+  const auto told = desk.stacks(wanted, "{\"groups\":[]}");
+  CHECK(told.status == 200);
+  CHECK(told.content_type == "application/json");
+  CHECK(*told.body == "{\"groups\":[]}");
+  CHECK(desk.stacks(wanted, "{}").status == 401);  // it was overheard
+}
+
+TEST_CASE("nothing but a POST of elastic-run gets stacks, and why there are none is told") {
+  Desk desk;
+  for (const Method method : {Method::kGet, Method::kHead}) {
+    CHECK(desk.stacks({.method = method, .path = "/stacks", .target = "/stacks", .order = "1"}, "{}").status == 405);
+  }
+  Request by_page = Desk::post("/stacks", "", "1");
+  by_page.origin = "http://rebound.example:29400";
+  CHECK(desk.stacks(by_page, "{}", kHere).status == 403);
+  CHECK(desk.stacks(Desk::post("/stacks", "", ""), "{}", kHere).status == 403);
+  CHECK(!desk.asked);
+  desk.kind = Kind::kUnknown;
+  const auto unknown = desk.stacks(Desk::post("/stacks", "", "1"), "the job has ended", kHere);
+  CHECK(unknown.status == 404);
+  CHECK(*unknown.body == "the job has ended\n");
+  desk.desk.set_coordinator({}, {});
+  const auto elsewhere = desk.stacks(Desk::post("/stacks", "", "1"), "{}", kHere);
+  CHECK(elsewhere.status == 409);
+  CHECK(elsewhere.body->contains("name its endpoint with --stacks"));
 }

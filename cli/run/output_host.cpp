@@ -90,7 +90,8 @@ OutputHost::OutputHost(net::Loop& loop, const OutputSettings& settings, net::Sid
       pump_(loop, files,
             {.out_filter = output::LineFilter(settings.stdout_filters),
              .err_filter = output::LineFilter(settings.stderr_filters),
-             .log_max_bytes = settings.log_max_bytes},
+             .log_max_bytes = settings.log_max_bytes,
+             .on_read = handlers_.on_read},
             out_, err_),
       // Our parent, the guardian, is the process that the shell has started.
       status_(loop, {.line = status_line_, .job = getppid()}, out_, err_) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/run/log_host.h"
@@ -32,6 +33,7 @@ class OutputHost {
   struct Handlers {
     std::function<void(protocol::RoundNumber)> on_opened;
     std::function<void(protocol::RoundNumber, std::string reason)> on_failed;
+    std::function<void(int local_rank, bool is_err, std::string_view bytes)> on_read;  // Pump::Settings
   };
 
   // Settings and `files` outlive it. `directory` may be null: then nothing is kept.

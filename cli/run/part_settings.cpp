@@ -1,6 +1,8 @@
 #include "cli/run/part_settings.h"
 
+#include "health/probe/probe_process.h"
 #include "rendezvous/transport/meeting_settings.h"
+#include "src/process/devices.h"
 
 namespace elastic::run {
 
@@ -12,6 +14,15 @@ CheckRunnerSettings check_settings(const LaunchSettings& settings) {
                    .temporary = settings.logs.temporary},
           .address = settings.node.address,
           .environment = settings.worker.environment};
+}
+
+EvidenceSettings evidence_settings(const LaunchSettings& settings) {
+  const Environment& environment = settings.worker.environment;
+  const process::GpuInventory gpus = process::find_gpus(lookup(environment, health::kProbeVariables[4]).value_or("/"));
+  return {.environment = environment,
+          .asks_gpus = process::visible_gpus(gpus, lookup(environment, "CUDA_VISIBLE_DEVICES")) > 0,
+          .gpu_program = settings.check.gpu_program,
+          .temporary = settings.logs.temporary};
 }
 
 ReportSettings report_settings(const LaunchSettings& settings) {

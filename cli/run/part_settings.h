@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/run/check_runner.h"
+#include "cli/run/evidence_order.h"
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
 #include "cli/run/on_event.h"
@@ -10,6 +11,7 @@
 namespace elastic::run {
 
 CheckRunnerSettings check_settings(const LaunchSettings& settings);
+EvidenceSettings evidence_settings(const LaunchSettings& settings);
 ReportSettings report_settings(const LaunchSettings& settings);
 OnEvent::Settings on_event_settings(const LaunchSettings& settings);
 agent::Narrator::Settings narrator_settings(const LaunchSettings& settings);

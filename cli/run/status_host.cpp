@@ -42,10 +42,16 @@ StatusHost::StatusHost(net::Loop& loop, const std::string& secret, bool is_open)
 
 void StatusHost::set_coordinator(transport::HostedCoordinator* coordinator) {
   coordinator_ = coordinator;
-  if (coordinator == nullptr) return desk_.set_coordinator({});
-  desk_.set_coordinator([coordinator](const std::string& job, coordinator::OperatorOrder order) {
-    return coordinator->order(job, std::move(order));
-  });
+  if (coordinator == nullptr) return desk_.set_coordinator({}, {});
+  desk_.set_coordinator(
+      [coordinator](const std::string& job, coordinator::OperatorOrder order) {
+        return coordinator->order(job, std::move(order));
+      },
+      [coordinator](const std::string& job, OrderDesk::Collected answered) {
+        coordinator->collect_stacks(job, [answered = std::move(answered)](const coordinator::StacksAnswered& answer) {
+          answered(answer.kind, answer.text);
+        });
+      });
 }
 
 void StatusHost::checked(const std::string& job, const health::HealthReport& report) {
@@ -105,7 +111,7 @@ std::optional<Response> StatusHost::lead(const net::http::Request& request, cons
   return {};
 }
 
-Response StatusHost::answer(const net::http::Request& request, const status::Caller& caller, bool leads) {
+net::http::Reply StatusHost::answer(const net::http::Request& request, const status::Caller& caller, bool leads) {
   if (OrderDesk::serves(request.path)) return desk_.answer(request, caller, job(), leads);
   const auto page_of_path = status::page_at(request.path);
   if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);

@@ -59,7 +59,7 @@ class StatusHost {
     std::int64_t count = 0;
     status::Check last;
   };
-  net::http::Response answer(const net::http::Request& request, const status::Caller& caller, bool leads);
+  net::http::Reply answer(const net::http::Request& request, const status::Caller& caller, bool leads);
   // The answer to a request for a page of a coordinator that is elsewhere; nothing: the page is here.
   std::optional<net::http::Response> lead(const net::http::Request& request, const status::Caller& caller) const;
   OrderDesk::Job job() const;

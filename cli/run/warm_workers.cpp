@@ -17,7 +17,7 @@ namespace elastic::run {
 namespace {
 
 // They differ between ranks or rounds. The import server is started without them (OF_RANKS in src/warm/server.py).
-constexpr std::array<std::string_view, 20> kOfRanks = {"LOCAL_RANK",
+constexpr std::array<std::string_view, 24> kOfRanks = {"LOCAL_RANK",
                                                        "RANK",
                                                        "GROUP_RANK",
                                                        "ROLE_RANK",
@@ -35,6 +35,10 @@ constexpr std::array<std::string_view, 20> kOfRanks = {"LOCAL_RANK",
                                                        "TORCHELASTIC_ERROR_FILE",
                                                        "TORCHELASTIC_SIGNALS_TO_HANDLE",
                                                        "ELASTIC_RUN_FENCE",
+                                                       "ELASTIC_RUN_PROGRESS",
+                                                       "RUNTIME_METRICS_PATH",
+                                                       "FT_RANK_MONITOR_IPC_SOCKET",
+                                                       "FT_LAUNCHER_IPC_SOCKET",
                                                        "CUDA_VISIBLE_DEVICES",
                                                        "HIP_VISIBLE_DEVICES"};
 
@@ -59,6 +63,7 @@ WarmWorkers::WarmWorkers(net::Loop& loop, const LaunchSettings& settings, proces
               {.on_ready =
                    [this](const warm::Ready& ready) {
                      rules_.server_is_ready();
+                     spared_cpu_ms_ = ready.spared_cpu_ms;
                      log::info("warm_server",
                                format("warm workers: {} modules are imported, with {} ms of processor time and {} MiB",
                                       ready.modules, ready.cpu_ms, ready.memory_kib / 1024));
@@ -78,8 +83,8 @@ WarmWorkers::WarmWorkers(net::Loop& loop, const LaunchSettings& settings, proces
                    },
                .on_taken = [this](Result<std::vector<pid_t>> pids) { taken(std::move(pids)); },
                .on_gone =
-                   [this](const std::string& why, bool has_refused) {
-                     rules_.server_has_gone(printable(why), has_refused);
+                   [this](const std::string& why, bool for_good) {
+                     rules_.server_has_gone(printable(why), for_good);
                      tell(printable(why));
                      plan_look();
                    }}),
@@ -143,12 +148,26 @@ void WarmWorkers::taken(Result<std::vector<pid_t>> pids) {
   done(std::move(*pids));
 }
 
+status::WarmWorkers WarmWorkers::status() const {
+  using State = warm::WarmRules::Outlook::State;
+  const auto outlook = rules_.outlook(server_.parked(), settings_.node.local_world_size);
+  status::WarmWorkers out{.waiting = server_.parked(), .why = outlook.why};
+  switch (outlook.state) {
+    case State::kOff: out.state = status::Warmth::kOff; break;
+    case State::kPreparing: out.state = status::Warmth::kPreparing; break;
+    case State::kReady: out.state = status::Warmth::kReady; break;
+    case State::kCold: out.state = status::Warmth::kCold; break;
+  }
+  return out;
+}
+
 void WarmWorkers::give_up_taking() {
   if (std::exchange(done_, nullptr)) server_.withdraw();
 }
 
-void WarmWorkers::round_began(bool are_warm, int restarts_left, const process::Command& one) {
+void WarmWorkers::round_began(bool are_warm, int restarts_left, const process::Command& one, pid_t pid) {
   if (!rules_.may_be_warm()) return;
+  running_ = pid;
   environment_.assign(one.environment.begin(), one.environment.end());
   variables_ = of_all_ranks(one.variables);
   rules_.round_began(are_warm, restarts_left, process::boottime_ms());
@@ -191,6 +210,7 @@ void WarmWorkers::start_server() {
                                         .is_module = warm.is_module,
                                         .target = warm.target,
                                         .wanted = warm.rules.wanted,
+                                        .running = running_,
                                         .environment = environment,
                                         .variables = variables_,
                                         .output = nowhere.get()});

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -10,6 +12,7 @@
 #include "src/net/loop.h"
 #include "src/process/spawn.h"
 #include "src/process/tree.h"
+#include "src/status/snapshot.h"
 #include "src/warm/import_server.h"
 #include "src/warm/rules/warm_rules.h"
 
@@ -31,8 +34,13 @@ class WarmWorkers {
   // The round is stopped before that.
   void give_up_taking();
 
-  // Workers of a round have been started; `are_warm`: by take().
-  void round_began(bool are_warm, int restarts_left, const process::Command& one);
+  // For the node's status.
+  status::WarmWorkers status() const;
+  // The processor time that the imports would have taken each of the workers that take() has made.
+  std::int64_t spared_cpu_ms() const { return spared_cpu_ms_; }
+
+  // Workers of a round have been started; `are_warm`: by take(). `one` of them, and its pid.
+  void round_began(bool are_warm, int restarts_left, const process::Command& one, pid_t pid);
   // None of them is left. `has_failed`: one of them has failed by itself.
   void round_ended(bool has_failed);
   // For WorkerTree.
@@ -57,7 +65,9 @@ class WarmWorkers {
   net::Timer timer_;
   std::function<void(std::vector<pid_t>)> done_;  // the call that take() was given
   std::int64_t taking_since_ms_ = 0;
-  Environment environment_;             // of all workers of the present round
+  std::int64_t spared_cpu_ms_ = 0;
+  pid_t running_ = 0;                   // a worker of the present round
+  Environment environment_;             // of all its workers
   std::vector<std::string> variables_;  // and those of the others that are the same for all ranks and rounds
   std::vector<std::string> found_;      // the variables that the server was started with
 };

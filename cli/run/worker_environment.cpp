@@ -35,7 +35,7 @@ Result<VirtualDevice> virtual_device(const Environment& environment, int local_r
 Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, const WorkerPlace& place) {
   const protocol::NodePlace& node = place.node;
   std::vector<Variable> out;
-  out.reserve(22);
+  out.reserve(24);
   const auto add = [&out](std::string_view name, std::string_view value) { out.emplace_back(name, value); };
   const auto add_number = [&out](std::string_view name, int value) { out.emplace_back(name, std::to_string(value)); };
   add_number("LOCAL_RANK", worker.virtual_local_rank ? 0 : place.local_rank);
@@ -56,6 +56,8 @@ Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, con
   add("TORCHELASTIC_ERROR_FILE", place.error_file);
   add("TORCHELASTIC_SIGNALS_TO_HANDLE", worker.signals_to_handle);
   add("ELASTIC_RUN_FENCE", place.fence);
+  for (const auto& [name, value] : place.channels) add(name, value);
+  for (const auto& [name, value] : place.hang) add(name, value);
   if (!lookup(worker.environment, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }

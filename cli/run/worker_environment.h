@@ -37,8 +37,10 @@ struct WorkerPlace {
   protocol::NodePlace node;
   std::string master_addr;
   std::string master_port;
-  std::string error_file;  // where @record writes; empty: nothing is kept
-  std::string fence;       // of the round (rendezvous/protocol/fence.h)
+  std::string error_file;               // where @record writes; empty: nothing is kept
+  std::string fence;                    // of the round (rendezvous/protocol/fence.h)
+  std::vector<Variable> channels = {};  // the paths at which the launcher listens to the worker
+  std::vector<Variable> hang = {};      // by which it says more of a round that hangs
 };
 
 // The variables that a worker gets in addition to the launcher's environment, in the order in which

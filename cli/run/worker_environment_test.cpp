@@ -26,7 +26,8 @@ WorkerPlace place_of(int local_rank) {
           .master_addr = "127.0.0.1",
           .master_port = "4000",
           .error_file = "/logs/error.json",
-          .fence = "1795447531123-0000000001-0000000002"};
+          .fence = "1795447531123-0000000001-0000000002",
+          .channels = {{"ELASTIC_RUN_PROGRESS", "/job/progress_3"}}};
 }
 
 std::map<std::string, std::string> variables(const WorkerTemplate& worker, int local_rank) {
@@ -63,6 +64,7 @@ TEST_CASE("a worker gets torchrun's variables for its place, and the fence of it
       {"TORCHELASTIC_ERROR_FILE", "/logs/error.json"},
       {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM"},
       {"ELASTIC_RUN_FENCE", "1795447531123-0000000001-0000000002"},
+      {"ELASTIC_RUN_PROGRESS", "/job/progress_3"},
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"OMP_NUM_THREADS", "1"},
   };

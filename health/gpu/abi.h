@@ -244,6 +244,12 @@ typedef struct {
   NvmlValue value;
 } NvmlField;
 
+// Percent of the last moments (a sixth of a second to a second) in which a kernel ran, or memory was read or written.
+typedef struct {
+  unsigned gpu;
+  unsigned memory;
+} NvmlUtilization;
+
 typedef struct {
   unsigned char cluster[16];
   NvmlResult status;  // valid if `state` is kNvmlFabricCompleted
@@ -310,6 +316,8 @@ enum {
   X(NvmlResult, nvmlDeviceGetMigMode, (NvmlDevice device, unsigned* current, unsigned* pending))                   \
   X(NvmlResult, nvmlDeviceGetGpuFabricInfo, (NvmlDevice device, NvmlFabric * fabric))                              \
   X(NvmlResult, nvmlDeviceGetTemperature, (NvmlDevice device, int sensor, unsigned* celsius))                      \
+  X(NvmlResult, nvmlDeviceGetPowerUsage, (NvmlDevice device, unsigned* milliwatts))                                \
+  X(NvmlResult, nvmlDeviceGetUtilizationRates, (NvmlDevice device, NvmlUtilization * percent))                     \
   X(NvmlResult, nvmlDeviceGetFieldValues, (NvmlDevice device, int count, NvmlField* values))
 
 typedef struct NvmlApi {

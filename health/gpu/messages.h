@@ -208,6 +208,9 @@ struct GpuFacts {
   std::optional<int> fabric_state = {};   // NVML_GPU_FABRIC_STATE_...
   std::optional<int> fabric_status = {};  // an nvmlReturn_t
   std::optional<int> temperature_c = {};
+  std::optional<std::uint64_t> power_mw = {};   // of the whole board
+  std::optional<int> busy_percent = {};         // of the time: a kernel ran, and be it one that waits
+  std::optional<int> memory_busy_percent = {};  // of the time: its memory was read or written
   bool operator==(const GpuFacts&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "index", v.index, "uuid", v.uuid, "bus_id", v.bus_id, "name", v.name, "driver_version", v.driver_version);
@@ -220,6 +223,7 @@ struct GpuFacts {
     io("nvlinks", v.nvlinks, at_most(kProbeMostOfAKind));
     each(io, "throttle_reasons", v.throttle_reasons, "persistence", v.persistence, "mig", v.mig);
     each(io, "fabric_state", v.fabric_state, "fabric_status", v.fabric_status, "temperature_c", v.temperature_c);
+    each(io, "power_mw", v.power_mw, "busy_percent", v.busy_percent, "memory_busy_percent", v.memory_busy_percent);
   }
 };
 

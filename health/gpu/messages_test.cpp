@@ -85,7 +85,8 @@ TEST_CASE("what NVML knows of the devices is read, device by device") {
       R"("remap_failed":false,"memory_used_bytes":5,"memory_bytes":10,"holders":[{"pid":1,"bytes":4,"name":"python3"},)"
       R"({"pid":2}],"pcie_width":8,"pcie_max_width":16,"pcie_gen":4,"pcie_max_gen":5,)"
       R"("nvlinks":[{"link":0,"up":true,"errors":0},{"link":1,"up":false}],"throttle_reasons":64,"persistence":true,)"
-      R"("mig":false,"fabric_state":3,"fabric_status":0,"temperature_c":40,"extra":1},)"
+      R"("mig":false,"fabric_state":3,"fabric_status":0,"temperature_c":40,"power_mw":118000,)"
+      R"("busy_percent":100,"memory_busy_percent":0,"extra":1},)"
       R"({"index":0,"lost":true,"memory_bytes":null,"holders":7,"nvlinks":[8]},9]})");
   REQUIRE((reply && reply->has_value()));
   const std::vector<GpuFacts>& devices = **reply;
@@ -113,7 +114,10 @@ TEST_CASE("what NVML knows of the devices is read, device by device") {
                                .mig = false,
                                .fabric_state = 3,
                                .fabric_status = 0,
-                               .temperature_c = 40});
+                               .temperature_c = 40,
+                               .power_mw = 118'000,
+                               .busy_percent = 100,
+                               .memory_busy_percent = 0});
   CHECK(devices[1] == GpuFacts{.index = 0, .lost = true});
   CHECK(!read_gpu_facts(R"({"ok":true})"));
   CHECK(!read_gpu_facts(R"({"ok":true,"devices":{}})"));

@@ -38,14 +38,19 @@ std::optional<std::vector<GpuIdentity>> used_gpus(const std::vector<std::optiona
   }
   if (used.size() == opened.size()) return used;
   if (opened.size() >= shown.size()) return std::vector<GpuIdentity>{};
-  const std::vector<std::string> entries = visible ? split(*visible, ',') : std::vector<std::string>{};
   for (std::size_t i = 0; i < opened.size(); ++i) {
-    if (opened[i] || (visible && i >= entries.size())) continue;
-    const std::string entry = visible ? std::string(trim(entries[i])) : format("{}", i);
-    if (const GpuFacts* gpu = gpu_of(entry, shown)) used.push_back({gpu->uuid, gpu->bus_id});
+    if (opened[i]) continue;
+    if (const GpuFacts* gpu = visible_gpu(i, shown, visible)) used.push_back({gpu->uuid, gpu->bus_id});
   }
   if (used.empty()) return {};
   return used;
+}
+
+const GpuFacts* visible_gpu(std::size_t index, const std::vector<GpuFacts>& shown,
+                            const std::optional<std::string>& visible) {
+  if (!visible) return gpu_of(format("{}", index), shown);
+  const std::vector<std::string> entries = split(*visible, ',');
+  return index < entries.size() ? gpu_of(trim(entries[index]), shown) : nullptr;
 }
 
 }  // namespace elastic::health

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,5 +17,9 @@ namespace elastic::health {
 std::optional<std::vector<GpuIdentity>> used_gpus(const std::vector<std::optional<GpuIdentity>>& opened,
                                                   const std::vector<GpuFacts>& shown,
                                                   const std::optional<std::string>& visible);
+
+// The GPU that a program sees as its number `index`, with this value of CUDA_VISIBLE_DEVICES; null: it is not known.
+const GpuFacts* visible_gpu(std::size_t index, const std::vector<GpuFacts>& shown,
+                            const std::optional<std::string>& visible);
 
 }  // namespace elastic::health

@@ -37,6 +37,20 @@ using Uuids = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("the GPU that a program sees under a number follows from CUDA_VISIBLE_DEVICES") {
+  const std::vector<GpuFacts> shown = four();
+  const auto seen = [&](std::size_t index, const std::optional<std::string>& visible) {
+    const GpuFacts* gpu = visible_gpu(index, shown, visible);
+    return gpu == nullptr ? -1 : gpu->index;
+  };
+  CHECK(seen(2, {}) == 2);
+  CHECK(seen(4, {}) == -1);
+  CHECK(seen(1, "3, 2") == 2);
+  CHECK(seen(2, "3,2") == -1);
+  CHECK(seen(0, "GPU-01") == 1);
+  CHECK(seen(0, "MIG-1") == -1);
+}
+
 TEST_CASE("the GPUs that workers use are those that were opened") {
   CHECK(used({kThird, kFirst}, four(), "2,0") == Uuids{"GPU-02", "GPU-00"});
   CHECK(used({kFirst}, {}, {}) == Uuids{"GPU-00"});

@@ -23,6 +23,7 @@ constexpr std::int64_t kPrepareLogsMs = 20;
 Lifecycle::Lifecycle(NodeSettings settings)
     : settings_(std::move(settings)),
       preparation_(settings_.logs),
+      early_(settings_.error_files_stop),
       sweep_(settings_.stuck_timeout_ms),
       leaving_(settings_.signals_are_shared, settings_.forward_signals.contains(SIGINT)) {
   ELASTIC_CHECK(settings_.local_world_size >= 1 && settings_.shutdown_timeout_ms >= 0);
@@ -32,6 +33,9 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kEnded) return out;
   std::visit([&](const auto& alternative) { on(alternative, now_ms, out); }, event);
+  if (state_ != State::kRunning && state_ != State::kSucceeded && hang_.round_ends()) {
+    out.insert(out.begin(), StopEvidence{});
+  }
   timer_.follow(out, now_ms);
   waits_.follow(waits_for(), is_idle(), now_ms);
   check_invariants(out);
@@ -57,6 +61,8 @@ NodeJoins Lifecycle::joins() const {
   // A coordinator that takes over may not know what the one before it has decided.
   if (!dismissed_) facts.verdict = verdict_;
   round_.report(facts);
+  facts.error_files_wait = early_.is_over();
+  if (state_ == State::kIdle) facts.false_alarm = rank_of_false_alarm();
   if (facts.membership == 0) return joins;  // no round yet
   switch (state_) {
     case State::kIdle:
@@ -94,6 +100,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   state_ = State::kPreparing;
   departure_ = Departure::kNot;
   round_.begin(message, settings_.local_world_size, out);
+  early_.round_began(message.restart_count < message.max_restarts, message.error_files_wait);
   waits_.forget_news();
   sweep_.forget_left_behind();
   // The order crossed the message that this node leaves.
@@ -135,6 +142,7 @@ void Lifecycle::start_if_ready(Effects& out) {
   if (state_ != State::kPreparing || store == nullptr) return;
   state_ = State::kRunning;
   round_.start();
+  hang_.round_began(round_.number());
   out.push_back(StartWorkers{round_.order(), *store});
   const bool another_may_come = round_.order().restart_count < round_.order().max_restarts;
   if (preparation_.has_logs() && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
@@ -161,7 +169,14 @@ void Lifecycle::on(const WorkerNotStarted& event, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
-  round_.exited(event, state_ != State::kRunning);
+  // While a worker is left alone the others have got SIGTERM and nothing else.
+  const bool was_killed = event.exit.signal != 0 && event.exit.signal != SIGTERM && !sweep_.has_killed();
+  const auto spared = early_.spared();
+  const bool explains = was_killed && early_.is_explained_by_death_of(event.local_rank);
+  if (explains) out.push_back(SignalWorkers{.signal = SIGTERM, .only = spared});
+  const bool has_failed_first =
+      explains || (!event.exit.success() && !sweep_.has_killed() && early_.failed(event.local_rank));
+  round_.exited(event, state_ != State::kRunning && !has_failed_first);
   if (state_ != State::kRunning) return;
   if (event.exit.success()) {
     if (!round_.all_have_ended()) return;
@@ -172,12 +187,24 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
   }
   // The other workers can only hang or fail without it: they are stopped without an order.
   stop(SIGTERM, round_.was_ended_from_outside() ? Cause::kFromOutside : Cause::kOurs, out);
-  out.push_back(ToCoordinator{WorkerFailed{round_.number(), round_.failures().back()}});
+  out.push_back(ToCoordinator{WorkerFailed{round_.number(), *round_.cause()}});
+}
+
+void Lifecycle::on(const ErrorFileWritten& event, std::int64_t, Effects& out) {
+  if (state_ != State::kRunning || event.round != round_.number() || !round_.runs(event.local_rank)) return;
+  if (!early_.written(event.local_rank, round_.has_company(event.local_rank))) return;
+  round_.stops_for_error_file(event.local_rank, event.wall_ms);
+  // The coordinator hears of it first: workers of other nodes fail as soon as those of this node are gone.
+  out.push_back(ToCoordinator{
+      WorkerFailed{.round = round_.number(), .failure = round_.about_to_fail(event.local_rank), .is_uncertain = true}});
+  stop(SIGTERM, Cause::kOurs, out);
 }
 
 void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
   if (message.round != round_.number()) return;
-  stop(SIGTERM, Cause::kOthersOrder, out);
+  if (!message.hangs || state_ != State::kRunning) return stop(SIGTERM, Cause::kOthersOrder, out);
+  state_ = State::kStopping;
+  sweep_.begin_of_hang(message.aborts, settings_.shutdown_timeout_ms, out);
 }
 
 void Lifecycle::on(const Detached& event, std::int64_t, Effects& out) {

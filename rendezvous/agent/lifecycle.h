@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/agent/early_stop.h"
 #include "rendezvous/agent/failure_details.h"
+#include "rendezvous/agent/hang_aids.h"
 #include "rendezvous/agent/leave_signals.h"
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/agent/node_round.h"
@@ -82,6 +84,7 @@ class Lifecycle {
   void on(const WorkerStarted& event, std::int64_t now_ms, Effects& out);
   void on(const WorkerNotStarted& event, std::int64_t now_ms, Effects& out);
   void on(const WorkerExited& event, std::int64_t now_ms, Effects& out);
+  void on(const ErrorFileWritten& event, std::int64_t now_ms, Effects& out);
   void on(const AllGone&, std::int64_t now_ms, Effects& out);
   void on(const TimerFired&, std::int64_t now_ms, Effects& out);
   void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
@@ -90,6 +93,10 @@ class Lifecycle {
   void on(const BackgroundFound& event, std::int64_t now_ms, Effects& out);
   void on(const DetailsGathered& event, std::int64_t now_ms, Effects& out);
   void on(const CrashFound& event, std::int64_t now_ms, Effects& out);
+  void on(const ProgressMade& event, std::int64_t now_ms, Effects& out);
+  void on(const StacksCollected& event, std::int64_t now_ms, Effects& out);
+  void on(const EvidenceRead& event, std::int64_t, Effects& out) { hang_.on(event, out); }
+  void on(const SignsSeen& event, std::int64_t now_ms, Effects& out) { hang_.on(event, now_ms, out); }
 
   void on(const protocol::PrepareRound& message, std::int64_t now_ms, Effects& out);
   void on(const protocol::RunWorkers& message, std::int64_t now_ms, Effects& out);
@@ -103,6 +110,11 @@ class Lifecycle {
   void on(const protocol::NextRound&, std::int64_t, Effects&) {}    // the link has answered
   void on(const protocol::Awaiting& message, std::int64_t now_ms, Effects& out);
   void on(const protocol::LeaveJob& message, std::int64_t now_ms, Effects& out);
+  void on(const protocol::StacksWanted& message, std::int64_t now_ms, Effects& out);
+  void on(const protocol::CollectEvidence& message, std::int64_t, Effects& out) { hang_.on(message, out); }
+  void on(const protocol::HangTold& message, std::int64_t, Effects& out) { hang_.on(message, out); }
+  void on(const protocol::HangOver& message, std::int64_t, Effects& out) { hang_.on(message, out); }
+  void on(const protocol::KeepState& message, std::int64_t, Effects&) { round_.keep(message); }
 
   // Starts the workers if the coordinator has ordered that and their log files are open.
   void start_if_ready(Effects& out);
@@ -111,6 +123,10 @@ class Lifecycle {
   // Signals all processes of the round and waits for their end.
   void sweep(int signal, SignalWorkers::Cause cause, Effects& out);
   void kill_round(Effects& out);
+  // The worker whose error file has stopped the round is signalled like the others.
+  void stop_spared(int signal, SignalWorkers::Cause cause, Effects& out);
+  // No process of the round is left: NodeStopped::false_alarm.
+  std::optional<int> rank_of_false_alarm() const;
   // This node was told to end: tells the coordinator, and stops the round if there is one.
   void leave(SignalWorkers::Cause cause, Effects& out);
   // No process of the round is left, or none that the node waits for.
@@ -147,6 +163,7 @@ class Lifecycle {
   State state_ = State::kIdle;
   NodeRound round_;
   Preparation preparation_;  // means something while state_ is kPreparing
+  EarlyStop early_;
   Sweep sweep_;
   NodeTimer timer_;
   LeaveSignals leaving_;
@@ -154,14 +171,15 @@ class Lifecycle {
   bool awaiting_background_ = false;  // FindBackground is not answered
   // What the node waits for although all processes of the round are gone: a signal to elastic-run that may follow the
   // one to its workers, or the answer to FindCrash.
-  enum class Lingers { kNot, kForOrder, kForCrash };
+  enum class Lingers : std::uint8_t { kNot, kForOrder, kForCrash };
   Lingers lingers_ = Lingers::kNot;
   std::optional<protocol::Verdict> verdict_;
-  bool nothing_left_ = false;  // the job is over, and no process of its last round is left
   FailureDetails details_;
+  HangAids hang_;
   // Its workers have succeeded, and it has waited long enough: it wants to leave, and has logged that it does.
-  enum class Departure { kNot, kWanted, kLogged };
+  enum class Departure : std::uint8_t { kNot, kWanted, kLogged };
   Departure departure_ = Departure::kNot;
+  bool nothing_left_ = false;        // the job is over, and no process of its last round is left
   bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, for its coordinator is here
   bool dismissed_ = false;           // see is_dismissed()
   bool detached_ = false;            // there is no session with the coordinator

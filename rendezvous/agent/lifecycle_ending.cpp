@@ -33,7 +33,8 @@ void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   if (state_ == State::kSucceeded && verdict_->outcome == Verdict::Outcome::kSucceeded) return end_well(out);
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
-  if (!stopping) sweep(SIGTERM, Cause::kOthersOrder, out);
+  if (!stopping) return sweep(SIGTERM, Cause::kOthersOrder, out);
+  stop_spared(SIGTERM, Cause::kOthersOrder, out);
 }
 
 // The job is over for this node without a word of the coordinator.

@@ -9,6 +9,7 @@
 
 #include "rendezvous/protocol/messages.h"
 #include "src/base/exit_status.h"
+#include "src/base/worker_start.h"
 
 namespace elastic::agent {
 
@@ -34,6 +35,8 @@ struct LogsFailed {
 struct WorkerStarted {
   int local_rank = 0;
   std::int64_t pid = 0;
+  WorkerStart start = WorkerStart::kFresh;
+  std::int64_t spared_cpu_ms = 0;  // a warm one's: the processor time of the imports that it had not to do
 };
 struct WorkerNotStarted {
   int local_rank = 0;
@@ -43,6 +46,12 @@ struct WorkerExited {
   int local_rank = 0;
   ExitStatus exit;
   std::int64_t wall_ms = 0;  // Unix time in milliseconds
+};
+// A worker has written a whole error file, which torch's @record does before it ends of an exception.
+struct ErrorFileWritten {
+  protocol::RoundNumber round = 0;
+  int local_rank = 0;
+  std::int64_t wall_ms = 0;  // when it was seen: Unix time in milliseconds
 };
 struct AllGone {};     // no process is left in any worker's process group
 struct TimerFired {};  // the one of StartTimer
@@ -91,10 +100,31 @@ struct LeaseOver {};
 struct GivenUp {
   std::string reason;
 };
+// The node's workers have made progress, of which the coordinator is to be told.
+struct ProgressMade {
+  protocol::NodeProgress progress;
+};
+// The answer to CollectStacks.
+struct StacksCollected {
+  protocol::NodeStacks told;
+};
+// The answer to ReadEvidence.
+struct EvidenceRead {
+  protocol::RoundNumber round = 0;
+  std::uint32_t collection = 0;
+  hang::NodeFacts facts = {};
+};
+// What the node's workers show without being asked, as it is looked at now and then.
+struct SignsSeen {
+  protocol::RoundNumber round = 0;
+  protocol::HangFacts facts = {};
+  bool disks_move = false;
+};
 using Event =
     std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed,
-                 LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, AllGone, TimerFired,
-                 SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound>;
+                 LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, ErrorFileWritten, AllGone,
+                 TimerFired, SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound,
+                 ProgressMade, StacksCollected, EvidenceRead, SignsSeen>;
 
 // --- Effects: what an agent wants done, in this order. ---
 
@@ -108,6 +138,10 @@ struct OpenStore {
 };
 // The round's workers are gone, and no process may write into its store any more.
 struct CloseStore {};
+// See what the workers are doing. Answered by StacksCollected.
+struct CollectStacks {
+  std::uint64_t collection = 0;  // NodeStacks::collection of the answer
+};
 // Start every worker of the round, local rank 0 first; answered by a WorkerStarted each, or by one
 // WorkerNotStarted after which the rest is not tried.
 struct StartWorkers {
@@ -153,6 +187,20 @@ struct Warn {
   std::string text;
   std::string_view event;  // its name in docs/events.md
 };
+// Read what this node's ranks do, as the coordinator has ordered; what was being read before is given up. Answered by
+// EvidenceRead.
+struct ReadEvidence {
+  protocol::CollectEvidence order;
+};
+// Read no more.
+struct StopEvidence {};
+// Tell the user of a hang, and that it is over.
+struct TellHang {
+  protocol::HangTold told;
+};
+struct TellHangOver {
+  protocol::HangOver over;
+};
 struct SignalWorkers {
   // Why they are signalled, and with it who may have signalled them already: see SharedSignals.
   enum class Cause : std::uint8_t {
@@ -162,6 +210,8 @@ struct SignalWorkers {
   };
   int signal = 0;
   Cause cause = Cause::kOurs;
+  std::optional<int> spared = {};  // this local rank is left alone
+  std::optional<int> only = {};    // nobody but this local rank is meant
 };
 // Answered by AllGone, at once if there is nothing to wait for.
 struct AwaitAllGone {};
@@ -177,7 +227,8 @@ struct Finish {
 };
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
-                            AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish>;
+                            AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish,
+                            CollectStacks, ReadEvidence, StopEvidence, TellHang, TellHangOver>;
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::agent

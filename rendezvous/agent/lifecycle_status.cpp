@@ -1,4 +1,6 @@
 // What a node does and waits for: for /status and /metrics, and in words for the user.
+#include <algorithm>
+
 #include "rendezvous/agent/lifecycle.h"
 #include "src/base/text.h"
 
@@ -46,6 +48,27 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
 
 void Lifecycle::on(const protocol::Awaiting& message, std::int64_t now_ms, Effects&) { waits_.heard(message, now_ms); }
 
+// It is worth nothing later: where there is no session the link drops it.
+void Lifecycle::on(const ProgressMade& event, std::int64_t, Effects& out) {
+  if (state_ != State::kRunning || event.progress.round != round_.number()) return;
+  out.push_back(ToCoordinator{event.progress});
+}
+
+void Lifecycle::on(const protocol::StacksWanted& message, std::int64_t, Effects& out) {
+  status::Node node;
+  round_.report(node);
+  if (std::ranges::any_of(node.workers, &status::Worker::running)) {
+    return out.push_back(CollectStacks{message.collection});
+  }
+  out.push_back(ToCoordinator{
+      protocol::NodeStacks{.collection = message.collection, .groups = "", .problem = "it has no workers now"}});
+}
+
+// Like progress it is worth nothing later.
+void Lifecycle::on(const StacksCollected& event, std::int64_t, Effects& out) {
+  out.push_back(ToCoordinator{event.told});
+}
+
 NodeWaits::For Lifecycle::waits_for() const {
   if (state_ == State::kPreparing && preparation_.awaits_logs()) return For::kLogs;
   if (state_ == State::kPreparing && preparation_.checks()) return For::kCheck;
@@ -56,6 +79,7 @@ NodeWaits::For Lifecycle::waits_for() const {
 std::string Lifecycle::why_stopping() const {
   if (leaving_.told()) return format("stopping on {}", leaving_.name());
   if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
+  if (const auto spared = early_.spared()) return format("rank {} has written an error file", base_rank() + *spared);
   return state_ == State::kEnding ? "all workers have ended" : "stopping";
 }
 

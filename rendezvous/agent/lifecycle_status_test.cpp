@@ -68,3 +68,39 @@ TEST_CASE("a node tells its place in the round and which of its workers run") {
   CHECK(life.status().activity == Activity::kSucceeded);
   CHECK(!life.status().ready());
 }
+
+TEST_CASE("the coordinator is told of progress while the workers of that round run, and not of another's") {
+  Lifecycle life = begun();
+  const ProgressMade made{NodeProgress{.round = 3, .newest = {.rank = 2, .step = 5}, .speakers = 1}};
+  CHECK(life.on_event(made, 0).empty());
+  tell(life, kRound);
+  CHECK(life.on_event(made, 0).empty());
+  tell(life, RunWorkers{3, {"10.0.0.1", 4000}});
+  const Effects told = life.on_event(made, 0);
+  REQUIRE(told.size() == 1);
+  CHECK(std::get<NodeProgress>(std::get<ToCoordinator>(told.front()).message) == made.progress);
+  CHECK(life.on_event(ProgressMade{NodeProgress{.round = 2}}, 0).empty());
+  tell(life, StopWorkers{3});
+  CHECK(life.on_event(made, 0).empty());
+}
+
+TEST_CASE("a node whose workers run is to see what they are doing, and tells that; without workers it says so") {
+  Lifecycle life = begun();
+  const auto said = [&](const Effects& effects) -> NodeStacks {
+    REQUIRE(effects.size() == 1);
+    return std::get<NodeStacks>(std::get<ToCoordinator>(effects.front()).message);
+  };
+  const NodeStacks none{.collection = 4, .groups = "", .problem = "it has no workers now"};
+  CHECK(said(tell(life, StacksWanted{4})) == none);
+  tell(life, kRound);
+  CHECK(said(tell(life, StacksWanted{4})) == none);
+  tell(life, RunWorkers{3, {"10.0.0.1", 4000}});
+  life.on_event(WorkerStarted{0, 4711}, 0);
+  life.on_event(WorkerStarted{1, 4712}, 0);
+  life.on_event(WorkerExited{0, {}, 5}, 0);
+  const Effects wanted = tell(life, StacksWanted{5});
+  REQUIRE(wanted.size() == 1);
+  CHECK(std::get<CollectStacks>(wanted.front()).collection == 5);
+  const NodeStacks told{.collection = 5, .groups = "{}"};
+  CHECK(said(life.on_event(StacksCollected{told}, 0)) == told);
+}

@@ -1,5 +1,6 @@
 // How the workers of a round are stopped, and what signals to elastic-run do.
 #include <csignal>
+#include <utility>
 
 #include "rendezvous/agent/lifecycle.h"
 #include "src/base/signals.h"
@@ -31,7 +32,14 @@ void Lifecycle::stop(int signal, Cause cause, Effects& out) {
 
 void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
   sweep_.begin(signal, cause, leaving_.terminated() ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms,
-               out);
+               out, early_.spared());
+}
+
+void Lifecycle::stop_spared(int signal, Cause cause, Effects& out) {
+  const auto spared = early_.spared();
+  if (!spared || sweep_.has_killed()) return;
+  early_.is_signalled_too();
+  out.push_back(SignalWorkers{.signal = signal, .cause = cause, .only = spared});
 }
 
 // Kills the processes of the round at once: other nodes may have been given their ranks.
@@ -113,8 +121,17 @@ void Lifecycle::gone(Effects& out) {
     return finish_if_done(out);
   }
   state_ = State::kIdle;
-  out.push_back(ToCoordinator{round_.stopped()});
+  early_.round_ended();
+  NodeStopped stopped = round_.stopped();
+  stopped.false_alarm = rank_of_false_alarm();
+  out.push_back(ToCoordinator{std::move(stopped)});
   leave_unasked(out);
+}
+
+std::optional<int> Lifecycle::rank_of_false_alarm() const {
+  const auto local_rank = early_.false_alarm();
+  if (!local_rank) return {};
+  return round_.place().base_rank + *local_rank;
 }
 
 void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
@@ -164,6 +181,7 @@ void Lifecycle::leave(Cause cause, Effects& out) {
   // The coordinator is told first: should this node be killed while its workers end, the others know why it left.
   out.push_back(ToCoordinator{leaving_.message()});
   // The workers get the same signal, as with torchrun; some save their state on SIGINT only.
+  stop_spared(leaving_.signal(), cause, out);
   stop(leaving_.signal(), cause, out);
   if (lingers_ != Lingers::kNot) return gone(out);
   leave_unasked(out);

@@ -40,7 +40,8 @@ class Walk {
                .coordinator_may_move = chance(2),
                .terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3},
                .shares_details = true,
-               .tells_crashes = true}) {}
+               .tells_crashes = true,
+               .error_files_stop = chance(2)}) {}
 
   bool is_over() const { return is_over_; }
 
@@ -50,7 +51,7 @@ class Walk {
       case 0:
       case 9:
       case 8: return message();
-      case 1: return worker_ends();
+      case 1: return chance(3) ? error_file() : worker_ends();
       case 2:
         if (awaits_all_gone_ && running_.empty()) {
           awaits_all_gone_ = false;
@@ -82,23 +83,27 @@ class Walk {
     for (const Effect& effect : life_.on_event(event, now_ms_)) {
       ++seen_[effect.index()];
       std::visit(
-          Overloaded{[&](const StartTimer&) { has_timer_ = true; }, [&](const StopTimer&) { has_timer_ = false; },
-                     [&](const AwaitAllGone&) { awaits_all_gone_ = true; },
-                     [&](const AbandonWorkers&) { give_workers_up(); },
-                     [&](const LeaveBackground&) { give_workers_up(); },
-                     [&](const OpenStore&) { stores_.emplace_back(StoreOpened{}); },
-                     [&](const OpenLogs& e) { answers_.emplace_back(LogsOpened{e.round}); },
-                     [&](const CheckNode& e) {
-                       answers_.emplace_back(NodeChecked{e.round, e.phase, "ok"});
-                     },
-                     [&](const NameSurvivors&) { answers_.emplace_back(SurvivorsNamed{"process 7"}); },
-                     [&](const FindBackground&) { answers_.emplace_back(BackgroundFound{}); },
-                     [&](const GatherDetails&) { answers_.emplace_back(DetailsGathered{"Traceback"}); },
-                     [&](const FindCrash& e) {
-                       answers_.emplace_back(CrashFound{e.round, Crash{}});
-                     },
-                     [&](const StartWorkers&) { starts_ = true; }, [&](const Finish&) { is_over_ = true; },
-                     [](const auto&) {}},
+          Overloaded{
+              [&](const StartTimer&) { has_timer_ = true; }, [&](const StopTimer&) { has_timer_ = false; },
+              [&](const AwaitAllGone&) { awaits_all_gone_ = true; }, [&](const AbandonWorkers&) { give_workers_up(); },
+              [&](const LeaveBackground&) { give_workers_up(); },
+              [&](const OpenStore&) { stores_.emplace_back(StoreOpened{}); },
+              [&](const OpenLogs& e) { answers_.emplace_back(LogsOpened{e.round}); },
+              [&](const CheckNode& e) {
+                answers_.emplace_back(NodeChecked{e.round, e.phase, "ok"});
+              },
+              [&](const NameSurvivors&) { answers_.emplace_back(SurvivorsNamed{"process 7"}); },
+              [&](const FindBackground&) { answers_.emplace_back(BackgroundFound{}); },
+              [&](const GatherDetails&) { answers_.emplace_back(DetailsGathered{"Traceback"}); },
+              [&](const FindCrash& e) {
+                answers_.emplace_back(CrashFound{e.round, Crash{}});
+              },
+              [&](const CollectStacks& e) { answers_.emplace_back(StacksCollected{{.collection = e.collection}}); },
+              [&](const ReadEvidence& e) {
+                answers_.emplace_back(EvidenceRead{e.order.round, e.order.collection, {}});
+              },
+              [&](const StartWorkers&) { starts_ = true; }, [&](const Finish&) { is_over_ = true; },
+              [](const auto&) {}},
           effect);
     }
     if (!std::exchange(starts_, false)) return;
@@ -137,6 +142,10 @@ class Walk {
     on(WorkerExited{rank, chance(3) ? ends[pick(3)] : ExitStatus{}, 7});
   }
 
+  void error_file() {
+    if (!running_.empty()) on(ErrorFileWritten{round_, *running_.rbegin()});
+  }
+
   void link() {
     if (chance(200)) return on(GuardianLost{});
     if (chance(200)) return on(GivenUp{"not found"});
@@ -148,7 +157,7 @@ class Walk {
   void message() {
     const RoundNumber round = chance(6) ? round_ + 1 : round_;
     const int node_rank = static_cast<int>(pick(2));
-    switch (pick(10)) {
+    switch (pick(11)) {
       case 0:
       case 1:
         round_ += chance(4) ? 0U : 1U;
@@ -157,7 +166,8 @@ class Walk {
                                  .max_restarts = 3,
                                  .place = {node_rank, 2, 0, 6, 0, 6},
                                  .reason = "node 1 was lost",
-                                 .membership = 9});
+                                 .membership = 9,
+                                 .error_files_wait = chance(8)});
       case 2:
       case 3: return tell(RunWorkers{round, {"h", 1}});
       case 4: return tell(StopWorkers{round});
@@ -169,8 +179,18 @@ class Walk {
       case 8:
         if (chance(life_.has_verdict() ? 4 : 50)) tell(Dismiss{"details"});
         return;
+      case 9: return look_at_workers(round);
       default:
         if (chance(3)) end_job();
+    }
+  }
+
+  void look_at_workers(RoundNumber round) {
+    switch (pick(4)) {
+      case 0: return tell(StacksWanted{1});
+      case 1: return tell(CollectEvidence{.round = round, .collection = static_cast<std::uint32_t>(pick(3))});
+      case 2: return tell(HangTold{.round = round, .what = static_cast<HangTold::What>(pick(2))});
+      default: return tell(HangOver{.round = round, .why = static_cast<HangOver::Why>(pick(2))});
     }
   }
 

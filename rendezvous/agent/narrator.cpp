@@ -67,7 +67,8 @@ LogEvents Narrator::on(const Effect& effect, std::int64_t now_ms) {
 
 void Narrator::on(const FromCoordinator& event, LogEvents& out) {
   if (const auto* round = std::get_if<protocol::PrepareRound>(&event.message)) return prepared(*round, out);
-  if (std::holds_alternative<protocol::StopWorkers>(event.message)) why_ = "the coordinator stopped the round";
+  if (const auto* stop = std::get_if<protocol::StopWorkers>(&event.message))
+    why_ = stop->hangs ? "the round hangs" : "the coordinator stopped the round";
   if (std::holds_alternative<protocol::LeaveJob>(event.message)) why_ = "an operator has ordered this node to leave";
   if (const auto* end = std::get_if<protocol::EndJob>(&event.message)) {
     job_succeeded_ = end->verdict.outcome == Verdict::Outcome::kSucceeded;
@@ -88,6 +89,8 @@ void Narrator::prepared(const protocol::PrepareRound& round, LogEvents& out) {
   round_ = round;
   workers_.clear();
   stopping_ = false;
+  spared_.reset();
+  progress_told_ = false;
   standby_for_.clear();
   const protocol::NodePlace& place = round.place;
   const std::string why = round.reason.empty() ? "" : format(": {}", round.reason);
@@ -128,7 +131,7 @@ void Narrator::on(const WorkerStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   say(out, Level::kDebug, "worker_started", format("round {}: rank {} started, pid {}", round_.round, rank, event.pid),
       with("round", whole(round_.round)).set("rank", rank).set("local_rank", event.local_rank).set("pid", event.pid));
-  workers_.push_back({event.pid, now_ms_});
+  workers_.push_back({event.pid, now_ms_, event.start, event.spared_cpu_ms});
   if (static_cast<int>(workers_.size()) == settings_.local_world_size) started(out);
 }
 
@@ -146,10 +149,20 @@ void Narrator::started(LogEvents& out) {
   std::string pids;
   for (std::size_t i = 0; i < workers_.size() && i < kPidsShown; ++i) pids += format(" {}", workers_[i].pid);
   const int count = static_cast<int>(workers_.size());
+  const Worker& one = workers_.front();
+  const bool is_warm = one.start == WorkerStart::kWarm;
+  const std::int64_t took_ms = now_ms_ - began_to_start_ms_;
+  const std::string how =
+      is_warm ? format(" warm in {} ms, each without {} ms of processor time", took_ms, one.spared_cpu_ms) : "";
   say(out, Level::kInfo, "workers_started",
-      format("round {}: {} started, {}{}{}", round_.round, ranks_of(round_.place, count), plural("pid", count), pids,
-             workers_.size() > kPidsShown ? " ..." : ""),
-      with("round", whole(round_.round)).set("base_rank", round_.place.base_rank).set("workers", count));
+      format("round {}: {} started{}, {}{}{}", round_.round, ranks_of(round_.place, count), how, plural("pid", count),
+             pids, workers_.size() > kPidsShown ? " ..." : ""),
+      with("round", whole(round_.round))
+          .set("base_rank", round_.place.base_rank)
+          .set("workers", count)
+          .set("start", name_of(one.start))
+          .set("milliseconds", took_ms)
+          .set("spared_cpu_ms", is_warm ? Json(one.spared_cpu_ms) : Json()));
 }
 
 void Narrator::on(const WorkerExited& event, LogEvents& out) {
@@ -164,7 +177,7 @@ void Narrator::on(const WorkerExited& event, LogEvents& out) {
           .set("exit_code", event.exit.python_code())
           .set("signal", event.exit.signal != 0 ? Json(signal_name(event.exit.signal)) : Json())
           .set("core_dumped", event.exit.core_dumped)
-          .set("stopped_by_us", stopping_)
+          .set("stopped_by_us", stopping_ && spared_ != event.local_rank)
           .set("milliseconds", now_ms_ - worker.started_ms));
 }
 
@@ -193,7 +206,22 @@ void Narrator::on(const GuardianLost& event, LogEvents&) {
   why_ = event.parent == 0 ? "parent process was killed" : format("parent process {} was killed", event.parent);
 }
 
+// Said once in a round: how far it is stands in the status.
+void Narrator::on(const ProgressMade& event, LogEvents& out) {
+  if (event.progress.round != round_.round || std::exchange(progress_told_, true)) return;
+  const protocol::ProgressOfRank& newest = event.progress.newest;
+  const std::string who = newest.rank ? format("rank {}", *newest.rank) : "a rank of this node";
+  const std::string step = newest.step ? format(", at step {}", *newest.step) : "";
+  say(out, Level::kInfo, "progress_seen",
+      format("round {}: {} makes progress{} ({})", round_.round, who, step, progress::name_of(newest.source)),
+      with("round", whole(round_.round))
+          .set("rank", newest.rank ? Json(*newest.rank) : Json())
+          .set("step", newest.step ? Json(*newest.step) : Json())
+          .set("source", progress::name_of(newest.source)));
+}
+
 void Narrator::on(const StartWorkers& effect, LogEvents& out) {
+  began_to_start_ms_ = now_ms_;
   say(out, Level::kDebug, "round_began", format("round {}: starting the workers of this node", effect.round.round),
       with("round", whole(effect.round.round))
           .set("store_address", effect.store.address)
@@ -202,6 +230,13 @@ void Narrator::on(const StartWorkers& effect, LogEvents& out) {
 
 void Narrator::on(const SignalWorkers& effect, LogEvents& out) {
   sent_signal_ = effect.signal;
+  if (effect.spared) {
+    const int rank = round_.place.base_rank + *effect.spared;
+    why_ = format("rank {} has written an error file", rank);
+    say(out, Level::kInfo, "error_file", format("round {}: {}, and ends", round_.round, why_),
+        with("round", whole(round_.round)).set("rank", rank).set("local_rank", *effect.spared));
+  }
+  if (effect.spared || effect.only || effect.signal == SIGKILL) spared_ = effect.spared;
   if (stopping_ && effect.signal == SIGKILL) {
     return say(out, Level::kInfo, "workers_killed",
                format("round {}: sending SIGKILL to the processes that are left", round_.round),

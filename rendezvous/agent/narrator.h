@@ -42,6 +42,8 @@ class Narrator {
   struct Worker {
     std::int64_t pid = 0;
     std::int64_t started_ms = 0;
+    WorkerStart start = WorkerStart::kFresh;
+    std::int64_t spared_cpu_ms = 0;
   };
 
   void on(const FromCoordinator& event, LogEvents& out);
@@ -53,6 +55,7 @@ class Narrator {
   void on(const SignalReceived& event, LogEvents& out);
   void on(const NodeChecked& event, LogEvents& out);
   void on(const GuardianLost& event, LogEvents& out);
+  void on(const ProgressMade& event, LogEvents& out);
   void on(const SignalWorkers& effect, LogEvents& out);
   void on(const AwaitAllGone& effect, LogEvents& out);
   void on(const StartWorkers& effect, LogEvents& out);
@@ -77,8 +80,11 @@ class Narrator {
   std::string why_the_end_;      // why the job ends; empty before that. Processes may be stopped later than that
   std::string why_;              // why the present event stops the workers, if it does
   bool job_succeeded_ = false;
-  int sent_signal_ = 0;  // the last one to the workers
+  int sent_signal_ = 0;        // the last one to the workers
+  std::optional<int> spared_;  // the local rank that the round was stopped for, and that got no signal
+  std::int64_t began_to_start_ms_ = 0;
   bool stopping_ = false;
+  bool progress_told_ = false;  // of this round
   bool left_background_ = false;
   std::int64_t stopped_at_ms_ = 0;              // when the stop was ordered
   std::string standby_for_;                     // what the node on standby was last told to wait for

@@ -55,12 +55,14 @@ TEST_CASE("a round is told from its preparation to its last process, with what p
         R"({"round":4,"restart_count":1,"node_rank":1,"node_count":2,"base_rank":2,"world_size":4,"reason":""})");
   CHECK(told.on(StoreOpened{{"10.0.0.1", 4000}}) == Texts{"store_open: round 4: the worker store is at 10.0.0.1:4000"});
   CHECK(told.on(LogsOpened{4}) == Texts{"logs_open: round 4: log directories are ready"});
-  CHECK(told.on(StartWorkers{kRound, {"10.0.0.1", 4000}}) ==
+  CHECK(told.on(StartWorkers{kRound, {"10.0.0.1", 4000}}, 90) ==
         Texts{"round_began: round 4: starting the workers of this node"});
   CHECK(told.fields == R"({"round":4,"store_address":"10.0.0.1","store_port":4000})");
   CHECK(told.on(WorkerStarted{0, 70}, 100) == Texts{"worker_started: round 4: rank 2 started, pid 70"});
   CHECK(told.on(WorkerStarted{1, 71}, 110) == Texts{"worker_started: round 4: rank 3 started, pid 71",
                                                     "workers_started: round 4: ranks 2-3 started, pids 70 71"});
+  CHECK(told.fields == R"({"round":4,"base_rank":2,"workers":2,"start":"fresh","milliseconds":20,)"
+                       R"("spared_cpu_ms":null})");
   CHECK(told.on(WorkerExited{1, {.signal = SIGKILL, .core_dumped = true}}, 610) ==
         Texts{"worker_exited: round 4: rank 3 was killed by SIGKILL (core dumped)"});
   CHECK(told.fields == R"({"round":4,"rank":3,"local_rank":1,"pid":71,"exit_code":-9,"signal":"SIGKILL",)"
@@ -78,6 +80,35 @@ TEST_CASE("a round is told from its preparation to its last process, with what p
   CHECK(told.on(Finish{{.outcome = Verdict::Outcome::kFailed, .reason = "r", .round = 4, .restarts_used = 3}}) ==
         Texts{"verdict: the job has failed; 3 of 3 restarts were used"});
   CHECK(told.fields == R"({"outcome":"failed","round":4,"restarts_used":3,"reason":"r"})");
+}
+
+TEST_CASE("warm workers are told as such, with the time until they had their ranks and what they were spared") {
+  Told told;
+  told.on(FromCoordinator{kRound}, 90);
+  told.on(StartWorkers{kRound, {"10.0.0.1", 4000}}, 100);
+  told.on(WorkerStarted{0, 70, WorkerStart::kWarm, 2230}, 112);
+  CHECK(told.on(WorkerStarted{1, 71, WorkerStart::kWarm, 2230}, 112).back() ==
+        "workers_started: round 4: ranks 2-3 started warm in 12 ms, each without 2230 ms of processor time, "
+        "pids 70 71");
+  CHECK(told.fields == R"({"round":4,"base_rank":2,"workers":2,"start":"warm","milliseconds":12,)"
+                       R"("spared_cpu_ms":2230})");
+}
+
+TEST_CASE("a round that an error file stops is told with its rank, which is not stopped") {
+  Told told;
+  told.on(FromCoordinator{kRound});
+  told.on(WorkerStarted{0, 70});
+  told.on(WorkerStarted{1, 71});
+  told.on(ErrorFileWritten{4, 1});
+  CHECK(told.on(SignalWorkers{.signal = SIGTERM, .spared = 1}) ==
+        Texts{"error_file: round 4: rank 3 has written an error file, and ends",
+              "signal_sent: sending SIGTERM to the workers"});
+  CHECK(told.on(AwaitAllGone{}) ==
+        Texts{"stop: round 4: stopping workers with SIGTERM: rank 3 has written an error file"});
+  told.on(WorkerExited{0, {.signal = SIGTERM}});
+  CHECK(told.fields.contains(R"("stopped_by_us":true)"));
+  told.on(WorkerExited{1, {.code = 1}});
+  CHECK(told.fields.contains(R"("stopped_by_us":false)"));
 }
 
 TEST_CASE("workers that are killed because the lease is over are gone so long after that, whatever was told before") {
@@ -104,6 +135,10 @@ TEST_CASE("a stop names its cause: the parent process that was killed, the coord
   told.on(SignalWorkers{SIGTERM});
   CHECK(told.on(AwaitAllGone{}) ==
         Texts{"stop: round 4: stopping workers with SIGTERM: the coordinator stopped the round"});
+  told.on(FromCoordinator{kRound});
+  told.on(FromCoordinator{StopWorkers{.round = 4, .hangs = true}});
+  told.on(SignalWorkers{SIGTERM});
+  CHECK(told.on(AwaitAllGone{}) == Texts{"stop: round 4: stopping workers with SIGTERM: the round hangs"});
   told.on(FromCoordinator{kRound});
   told.on(FromCoordinator{EndJob{}});
   told.on(BackgroundFound{});
@@ -166,4 +201,18 @@ TEST_CASE("the phases of a node's check are told with what it has found") {
   CHECK(told.on(CheckNode{2, 1, "order"}) == Texts{"check_began: round 2: phase 1 of this node's check begins"});
   CHECK(told.on(NodeChecked{2, 1, "passed"}) == Texts{"check_answered: round 2: phase 1 of this node's check is done"});
   CHECK(told.fields == R"({"round":2,"phase":1,"result":"passed"})");
+}
+
+TEST_CASE("progress is told once in a round, with where it was seen") {
+  Told told;
+  told.on(FromCoordinator{kRound});
+  const ProgressMade made{
+      NodeProgress{.round = 4, .newest = {.rank = 3, .step = 10, .source = progress::Source::kMegatron}}};
+  CHECK(told.on(made) == Texts{"progress_seen: round 4: rank 3 makes progress, at step 10 (megatron)"});
+  CHECK(told.fields == R"({"round":4,"rank":3,"step":10,"source":"megatron"})");
+  CHECK(told.on(made).empty());
+  told.on(FromCoordinator{PrepareRound{.round = 5}});
+  CHECK(told.on(made).empty());  // of the round before
+  CHECK(told.on(ProgressMade{NodeProgress{.round = 5}}) ==
+        Texts{"progress_seen: round 5: a rank of this node makes progress (lines)"});
 }

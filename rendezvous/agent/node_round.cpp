@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
@@ -31,6 +32,7 @@ void NodeRound::started(const WorkerStarted& event) {
   Worker& begun = worker(event.local_rank);
   ELASTIC_CHECK(begun.pid == 0 && event.pid != 0);
   begun.pid = event.pid;
+  begun.start = event.start;
 }
 
 void NodeRound::exited(const WorkerExited& event, bool stopped_by_us) {
@@ -38,13 +40,30 @@ void NodeRound::exited(const WorkerExited& event, bool stopped_by_us) {
   ELASTIC_CHECK(!ended.exited);
   ended.exited = true;
   if (event.exit.success()) return;
-  failures_.push_back({.rank = order_.place.base_rank + event.local_rank,
-                       .local_rank = event.local_rank,
-                       .node_rank = order_.place.node_rank,
-                       .pid = ended.pid,
-                       .exit = event.exit,
-                       .wall_ms = event.wall_ms,
-                       .stopped_by_us = stopped_by_us});
+  WorkerFailure failure = about_to_fail(event.local_rank);
+  failure.exit = event.exit;
+  failure.wall_ms = event.wall_ms;
+  failure.stopped_by_us = stopped_by_us;
+  failures_.insert(stopped_by_us ? failures_.end() : failures_.begin(), std::move(failure));
+}
+
+WorkerFailure NodeRound::about_to_fail(int local_rank) const {
+  const Worker& worker = workers_.at(static_cast<std::size_t>(local_rank));
+  return {.rank = order_.place.base_rank + local_rank,
+          .local_rank = local_rank,
+          .node_rank = order_.place.node_rank,
+          .pid = worker.pid,
+          .exit = {},
+          .start = worker.start,
+          .error_file_ms = worker.error_file_ms};
+}
+
+bool NodeRound::has_company(int local_rank) const {
+  if (order_.place.node_count > 1) return true;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (static_cast<int>(i) != local_rank && workers_[i].runs()) return true;
+  }
+  return false;
 }
 
 void NodeRound::check_invariants() const {
@@ -107,6 +126,7 @@ void NodeRound::report(status::Node& node) const {
   node.world_size = order_.place.world_size;
   node.restart_count = order_.restart_count;
   node.max_restarts = order_.max_restarts;
+  if (!workers_.empty() && workers_.front().pid != 0) node.start = workers_.front().start;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     node.workers.push_back(
         {.local_rank = static_cast<int>(i), .rank = rank(i), .pid = workers_[i].pid, .running = workers_[i].runs()});

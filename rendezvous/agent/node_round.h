@@ -23,18 +23,28 @@ class NodeRound {
   void start() { has_run_ = true; }
   // A worker of the round was started; it is told once of each.
   void started(const WorkerStarted& event);
-  // A worker of the round has ended, once. `stopped_by_us`: this node was stopping its workers by then, so that a
-  // failure is a consequence of that.
+  // A worker of the round has ended, once. `stopped_by_us`: this node was stopping it by then, so that a failure is a
+  // consequence of that.
   void exited(const WorkerExited& event, bool stopped_by_us);
+  // The worker's error file was seen, for which this node stops the round.
+  void stops_for_error_file(int local_rank, std::int64_t wall_ms) { worker(local_rank).error_file_ms = wall_ms; }
   // By what the first failure can be recognised if it comes again; nothing if there is no such thing.
   void found(std::optional<protocol::Crash> crash) { crash_ = crash; }
+
+  // What a coordinator that takes over gets of this node from now on.
+  void keep(const protocol::KeepState& message) {
+    if (message.round == order_.round) order_.carried = message.carried;
+  }
 
   // The order that began the round. Before the first round all its members are zero.
   const protocol::PrepareRound& order() const { return order_; }
   protocol::RoundNumber number() const { return order_.round; }
   const protocol::NodePlace& place() const { return order_.place; }
   bool all_have_ended() const;
-  // In the order in which the workers ended.
+  bool runs(int local_rank) const { return workers_.at(static_cast<std::size_t>(local_rank)).runs(); }
+  // Another worker than this one runs, on this node or, as far as is known, on another one.
+  bool has_company(int local_rank) const;
+  // The first failure, and then those of workers that were stopped, in the order in which they ended.
   const std::vector<protocol::WorkerFailure>& failures() const { return failures_; }
   // The first failure, unless this node had stopped the worker; null: there is none.
   const protocol::WorkerFailure* cause() const;
@@ -47,6 +57,8 @@ class NodeRound {
 
   // What the coordinator is told when no process of the round is left.
   protocol::NodeStopped stopped() const { return {order_.round, failures_, crash_}; }
+  // What it is told of a worker that has not ended, but is about to fail.
+  protocol::WorkerFailure about_to_fail(int local_rank) const;
   // Both do nothing before the first round.
   void report(protocol::AgentFacts& facts) const;
   void report(status::Node& node) const;
@@ -60,6 +72,8 @@ class NodeRound {
   struct Worker {
     std::int64_t pid = 0;  // 0: not started
     bool exited = false;
+    WorkerStart start = WorkerStart::kFresh;
+    std::int64_t error_file_ms = 0;  // WorkerFailure::error_file_ms
     bool runs() const { return pid != 0 && !exited; }
   };
 

@@ -43,6 +43,8 @@ struct NodeSettings {
   bool shares_details = false;
   // The coordinator is told by what a round's first failure can be recognised if it comes again (protocol::Crash).
   bool tells_crashes = false;
+  // A worker's error file stops the round before the worker has ended (EarlyStop).
+  bool error_files_stop = false;
 };
 
 }  // namespace elastic::agent

@@ -20,11 +20,32 @@ DoorTarget door_of(const Successor& successor) { return {successor.addresses, su
 
 }  // namespace
 
+// A new start of a node may be found at that node's door and where the nodes meet. If it could not be elected, since
+// others do not reach it, the others are asked before it is made a candidate again at either place.
+void Search::was_in_vain() {
+  const bool is_successor = std::ranges::find(successors_, host_, &Successor::agent) != successors_.end();
+  if (host_ == 0 || is_successor) return;
+  if (std::exchange(new_start_, host_) != host_) met_at_ = 0;
+  if (asked_ == Asked::kSuccessor) met_at_ |= 1U << successor_;
+  if (asked_ == Asked::kMeetingPlace) met_at_ |= 1U << successors_.size();
+  left_out_ = met_at_;
+}
+
+// True once for each of these places.
+bool Search::leaves_out(std::size_t place) {
+  const std::uint32_t bit = 1U << place;
+  const bool leaves = (left_out_ & bit) != 0;
+  left_out_ &= ~bit;
+  return leaves;
+}
+
 void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   // A successor that has stood in vain, perhaps on the agent's own node, has its turn again when the others, and the
   // place where the nodes meet, had theirs: a coordinator may be there.
   begins_with_ = is_on_ && asked_ == Asked::kSuccessor ? successor_ + 1 : 0;
   is_in_vain_ = is_on_;
+  left_out_ = 0;
+  if (is_in_vain_) was_in_vain();
   is_on_ = !successors_.empty();
   to_look_at_.clear();
   looked_at_.reset();
@@ -93,7 +114,9 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     dialing_.emplace(successors_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
-  successor_ = dialing_->dial();
+  do {
+    successor_ = dialing_->dial();
+  } while (leaves_out(successor_));
   successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};

@@ -68,20 +68,26 @@ class Search {
 
  private:
   void look_round();
+  void was_in_vain();
+  bool leaves_out(std::size_t place);
   enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
 
   std::vector<protocol::Successor> successors_;
   protocol::AgentId host_ = 0;
   bool is_done_ = false;
   bool is_on_ = false;
+  bool is_in_vain_ = false;  // the one before ended with a candidate
+  Asked asked_ = Asked::kNobody;
+  int hops_ = 0;  // in a row
   protocol::LeaseTimes times_;
   std::int64_t began_ms_ = 0;
   std::int64_t asked_ms_ = 0;
-  Asked asked_ = Asked::kNobody;
   std::size_t successor_ = 0;                            // kSuccessor: which was asked
   std::int64_t successor_since_ms_ = 0;                  // kSuccessor: when it was asked first
   std::size_t begins_with_ = 0;                          // the first one that is asked in this search
-  bool is_in_vain_ = false;                              // the one before ended with a candidate
+  protocol::AgentId new_start_ = 0;                      // of a node, no successor: has stood in vain
+  std::uint32_t met_at_ = 0;                             // where: a bit for each successor, then the meeting place
+  std::uint32_t left_out_ = 0;                           // of these, in the first turn of this search
   std::vector<std::size_t> to_look_at_;                  // successors, the next one last
   std::optional<std::size_t> looked_at_;                 // the last one was asked for that
   std::set<std::size_t> silent_;                         // those that did not answer then
@@ -89,7 +95,6 @@ class Search {
   std::optional<DoorTarget> sent_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long
   std::int64_t longest_pause_ms_ = 0;                    // before a door that is not open is asked again
-  int hops_ = 0;                                         // in a row
 };
 
 }  // namespace elastic::agent

@@ -74,6 +74,29 @@ TEST_CASE(
   CHECK(lost.asks(true) == 2);
 }
 
+TEST_CASE(
+    "who has voted in vain for a new start of a node asks the others before it goes back there, at either place") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  CHECK(lost.asks(true) == 3);
+  for (const AgentId place : {1u, 0u}) {  // the node's door, and where the nodes meet
+    CHECK(lost.asks_first(true) == place);
+    lost.search.meets(9);
+    lost.search.begin({}, 0);
+  }
+  for (const AgentId next : {2u, 3u, 2u, 3u, 1u, 0u}) CHECK(lost.asks_first(true) == next);
+  SUBCASE("what is known of one new start says nothing about the next one") {
+    lost.search.meets(8);
+    lost.search.begin({}, 0);
+    for (const AgentId next : {2u, 3u, 1u}) CHECK(lost.asks_first(true) == next);
+  }
+  SUBCASE("a successor that has stood in vain has its turn as ever") {
+    lost.search.meets(3);
+    lost.search.begin({}, 0);
+    for (const AgentId next : {2u, 3u, 1u}) CHECK(lost.asks_first(true) == next);
+  }
+}
+
 TEST_CASE("who has voted in vain looks round for a candidate before each door that it would have opened") {
   Lost lost;
   CHECK(lost.asks(true) == 2);

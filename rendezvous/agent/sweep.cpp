@@ -15,13 +15,26 @@ constexpr std::int64_t kNameSurvivorsMs = 1000;
 
 }  // namespace
 
-void Sweep::begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out) {
+void Sweep::begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out,
+                  std::optional<int> spared) {
   ELASTIC_CHECK(signal > 0 && patience_ms >= 0);
   stage_ = Stage::kTold;
   survivors_.clear();
-  out.push_back(SignalWorkers{signal, cause});
+  out.push_back(SignalWorkers{.signal = signal, .cause = cause, .spared = spared});
   out.push_back(StartTimer{patience_ms});
   out.push_back(AwaitAllGone{});
+}
+
+void Sweep::begin_of_hang(bool aborts, std::int64_t patience_ms, Effects& out) {
+  patience_ms = std::min(patience_ms, kHangMs);
+  if (!aborts) {
+    begin(SIGTERM, SignalWorkers::Cause::kOthersOrder, patience_ms, out);
+    out.push_back(SignalWorkers{SIGCONT});
+    return;
+  }
+  begin(SIGABRT, SignalWorkers::Cause::kOurs, kAbortMs, out);
+  out.push_back(SignalWorkers{SIGCONT});
+  stage_ = Stage::kAborted;
 }
 
 void Sweep::begin_with_kill(Effects& out) {
@@ -38,6 +51,11 @@ void Sweep::kill(Effects& out) {
 
 bool Sweep::next(Effects& out) {
   switch (stage_) {
+    case Stage::kAborted:
+      stage_ = Stage::kTold;
+      out.push_back(SignalWorkers{.signal = SIGTERM, .cause = SignalWorkers::Cause::kOthersOrder});
+      out.push_back(StartTimer{kHangMs});
+      return false;
     case Stage::kTold: kill(out); return false;
     case Stage::kKilled:
       stage_ = Stage::kNamed;
@@ -57,7 +75,7 @@ void Sweep::named(const std::string& survivors, Effects& out) {
 }
 
 Waiting Sweep::waiting(const std::string& why, const std::string& who) const {
-  if (stage_ == Stage::kTold) {
+  if (!has_killed()) {
     return {.what = format("{}: waiting for {}", why, who), .at_end = "killed", .unusual = true};
   }
   return {.what = format("sent SIGKILL: waiting for {}", survivors_.empty() ? who : survivors_),

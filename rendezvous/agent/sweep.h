@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "rendezvous/agent/lifecycle_events.h"
@@ -16,8 +17,15 @@ class Sweep {
   // `stuck_timeout_ms`: from SIGKILL until processes that do not end are given up.
   explicit Sweep(std::int64_t stuck_timeout_ms) : stuck_timeout_ms_(stuck_timeout_ms) {}
 
-  // Signals all processes of the round, and kills those that are left after `patience_ms`.
-  void begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out);
+  // Signals all processes of the round, and kills those that are left after `patience_ms`. One worker may be spared the
+  // signal.
+  void begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out,
+             std::optional<int> spared = {});
+  // The same for a round that hangs: workers that are stopped are continued, and nobody is waited for longer than
+  // kHangMs, for who hangs saves nothing. `aborts`: SIGABRT comes first, kAbortMs before SIGTERM.
+  void begin_of_hang(bool aborts, std::int64_t patience_ms, Effects& out);
+  static constexpr std::int64_t kHangMs = 5'000;
+  static constexpr std::int64_t kAbortMs = 3'000;
   // The same with SIGKILL at once.
   void begin_with_kill(Effects& out);
   // Sends SIGKILL now to processes whose end is awaited already.
@@ -29,7 +37,7 @@ class Sweep {
   // A round begins. Processes that an earlier one has left behind are not its own.
   void forget_left_behind() { left_behind_.clear(); }
 
-  bool has_killed() const { return stage_ != Stage::kTold; }
+  bool has_killed() const { return stage_ == Stage::kKilled || stage_ == Stage::kNamed; }
   // Processes of the last round that were given up, as text for a message; empty: none.
   const std::string& left_behind() const { return left_behind_; }
   // The wait for the processes, without its times. `why` they are ended ("rank 3 failed") and `who` is waited for ("2
@@ -37,7 +45,7 @@ class Sweep {
   Waiting waiting(const std::string& why, const std::string& who) const;
 
  private:
-  enum class Stage { kTold, kKilled, kNamed };
+  enum class Stage : std::uint8_t { kAborted, kTold, kKilled, kNamed };
 
   std::int64_t stuck_timeout_ms_;
   Stage stage_ = Stage::kTold;

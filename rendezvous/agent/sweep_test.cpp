@@ -113,3 +113,40 @@ TEST_CASE("a sweep says whom it waits for and what happens at the end; names onl
   swept.sweep.begin_with_kill(out);
   CHECK(swept.what() == "sent SIGKILL: waiting for 2 workers to end");
 }
+
+TEST_CASE("of a round that hangs nobody is waited for longer than 5 s, and who is stopped goes on to its end") {
+  Sweep sweep(5000);
+  Effects out;
+  sweep.begin_of_hang(false, 30'000, out);
+  REQUIRE(out.size() == 4);
+  CHECK(std::get<SignalWorkers>(out[0]).signal == SIGTERM);
+  CHECK(std::get<SignalWorkers>(out[0]).cause == Cause::kOthersOrder);
+  CHECK(std::get<StartTimer>(out[1]).delay_ms == 5000);
+  CHECK(std::holds_alternative<AwaitAllGone>(out[2]));
+  CHECK(std::get<SignalWorkers>(out[3]).signal == SIGCONT);
+  Effects killed;
+  CHECK(!sweep.next(killed));
+  is_kill(killed);
+  // The user's own time may be shorter.
+  Effects shorter;
+  sweep.begin_of_hang(false, 1000, shorter);
+  CHECK(std::get<StartTimer>(shorter[1]).delay_ms == 1000);
+}
+
+TEST_CASE("workers whose stacks could not be read get SIGABRT first, 3 s before SIGTERM") {
+  Sweep sweep(5000);
+  Effects out;
+  sweep.begin_of_hang(true, 30'000, out);
+  CHECK(std::get<SignalWorkers>(out[0]).signal == SIGABRT);
+  CHECK(std::get<StartTimer>(out[1]).delay_ms == 3000);
+  CHECK(!sweep.has_killed());
+  Effects terminated;
+  CHECK(!sweep.next(terminated));
+  REQUIRE(terminated.size() == 2);
+  CHECK(std::get<SignalWorkers>(terminated[0]).signal == SIGTERM);
+  CHECK(std::get<StartTimer>(terminated[1]).delay_ms == 5000);
+  CHECK(!sweep.has_killed());
+  Effects killed;
+  CHECK(!sweep.next(killed));
+  is_kill(killed);
+}

@@ -13,9 +13,10 @@ std::string text(const LostNode& node) {
   return format("node {}{} was lost{}", node.node_rank, address, how);
 }
 
-void order_by_cause(std::vector<protocol::WorkerFailure>& failures) {
-  std::ranges::stable_sort(failures, {}, [](const protocol::WorkerFailure& failure) {
-    return std::tuple(failure.stopped_by_us, failure.kind, failure.wall_ms, failure.rank);
+void order_by_cause(std::vector<protocol::WorkerFailure>& failures, std::optional<int> stopped_for) {
+  std::ranges::stable_sort(failures, {}, [&](const protocol::WorkerFailure& failure) {
+    return std::tuple(failure.stopped_by_us, failure.rank != stopped_for, failure.kind, failure.failed_ms(),
+                      failure.rank);
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct LostNode {
 std::string text(const LostNode& node);
 
 // Sorts the likeliest cause first: workers that failed by themselves before those that ended after they were told to;
-// then by kind (killed, traceback, other, communication), by time, by rank. The sort is stable.
-void order_by_cause(std::vector<protocol::WorkerFailure>& failures);
+// then the rank for whose error file the round was stopped, if that is known, since it takes its time to end while the
+// others fail for want of their peers; then by kind (killed, traceback, other, communication), by the time at which
+// they failed, by rank. The sort is stable.
+void order_by_cause(std::vector<protocol::WorkerFailure>& failures, std::optional<int> stopped_for = {});
 
 // The cause, as a sentence without its full stop: the lost nodes, else the first of the failures (in the order of
 // order_by_cause()); empty if there are neither.

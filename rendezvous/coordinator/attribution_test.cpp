@@ -49,6 +49,25 @@ TEST_CASE("of one kind the earlier is the cause, and at one moment the lower ran
                failure(3, FailureKind::kTraceback, 7)}) == std::vector{3, 4, 1});
 }
 
+TEST_CASE("the rank for whose error file the round was stopped is the cause, though it ends last and clocks differ") {
+  std::vector<WorkerFailure> failures = {failure(5, FailureKind::kKilled, 2), failure(4, FailureKind::kOther, 3, true),
+                                         failure(1, FailureKind::kOther, 900)};
+  failures.back().error_file_ms = 6;
+  order_by_cause(failures, 1);
+  CHECK(failures.at(0).rank == 1);
+  CHECK(failures.at(1).rank == 5);
+  // It did not fail by itself.
+  order_by_cause(failures, 4);
+  CHECK(failures.at(0).rank == 5);
+}
+
+TEST_CASE("where nobody knows for whom the round was stopped, a rank failed when its error file stopped its node") {
+  std::vector<WorkerFailure> failures = {failure(5, FailureKind::kOther, 8), failure(6, FailureKind::kOther, 4),
+                                         failure(1, FailureKind::kOther, 900)};
+  failures.back().error_file_ms = 6;
+  CHECK(ranks(failures) == std::vector{6, 1, 5});
+}
+
 TEST_CASE("failures that nothing tells apart stay in order") {
   std::vector<WorkerFailure> failures(40, failure(0, FailureKind::kOther, 1));
   for (std::size_t i = 0; i < failures.size(); ++i) failures[i].pid = static_cast<std::int64_t>(100 - i);

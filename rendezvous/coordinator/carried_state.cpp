@@ -41,6 +41,22 @@ std::string encode(CarriedState state) {
   return {bytes.begin(), bytes.end()};
 }
 
+std::string encode_more(const CarriedMore& more) {
+  ByteString bytes;
+  BinaryWriter writer(bytes);
+  CarriedMore::fields(writer, more);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::optional<CarriedMore> decode_more(std::string_view bytes) {
+  const ByteString copy(bytes.begin(), bytes.end());
+  BinaryReader reader(copy, BinaryReader::Ending::kMayBeEarly);
+  CarriedMore more;
+  CarriedMore::fields(reader, more);
+  if (copy.empty() || !reader.error().empty()) return {};
+  return more;
+}
+
 std::optional<CarriedState> decode(std::string_view bytes) {
   const ByteString copy(bytes.begin(), bytes.end());
   BinaryReader reader(copy, BinaryReader::Ending::kMayBeEarly);
@@ -59,6 +75,11 @@ protocol::Carried Handover::give(protocol::Term term, const CarriedParts& parts)
                      .losses = parts.budgets.losses.losses(),
                      .crash = parts.budgets.crash_loop.last(),
                      .more = more_};
+  if (auto hang = parts.hang.hand_over(parts.now_ms, parts.unix_ms)) {
+    CarriedMore more = decode_more(more_).value_or(CarriedMore{});
+    more.hang = std::move(hang);
+    state.more = encode_more(more);
+  }
   for (LossBudget::Record& record : parts.budgets.losses.records(limits::kCarriedHosts, parts.now_ms)) {
     state.hosts.push_back({std::move(record.node), record.losses, record.last_ms + offset_ms, record.keep_out_ms,
                            record.until_ms == 0 ? 0 : record.until_ms + offset_ms});
@@ -96,6 +117,9 @@ Handover::Taken Handover::take(const protocol::Carried& brought, CarriedParts pa
                                  parts.now_ms);
   }
   for (const CarriedState::Excluded& host : state->excluded) parts.check.exclude_host(host.name);
+  parts.hang.follow(parts.settings.rules);
+  const auto more = decode_more(state->more);
+  if (more && more->hang) parts.hang.inherit(*more->hang, parts.unix_ms);
   return Taken::kNew;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/coordinator/hang_desk.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/round_stop.h"
@@ -46,7 +47,7 @@ struct CarriedState {
   std::optional<CrashLoop::Attempt> crash = {};  // with which the last attempt failed
   std::vector<Host> hosts = {};                  // those that matter most first
   std::vector<Excluded> excluded = {};
-  // What later versions hand over. A coordinator that does not know it passes it on as it is.
+  // What has been added since: CarriedMore, as bytes. A coordinator that does not know it passes it on as it is.
   std::string more = {};
   bool operator==(const CarriedState&) const = default;
   static void fields(auto& io, auto& v) {
@@ -58,6 +59,20 @@ struct CarriedState {
   }
 };
 
+struct CarriedMore {
+  std::optional<CarriedHang> hang = {};
+  // What later versions hand over. A coordinator that does not know it passes it on as it is.
+  std::string more = {};
+  bool operator==(const CarriedMore&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("hang", v.hang);
+    io("more", v.more, at_most(limits::kCarriedMoreBytes / 2));
+  }
+};
+std::string encode_more(const CarriedMore& more);
+// Nothing if these are not its bytes.
+std::optional<CarriedMore> decode_more(std::string_view bytes);
+
 // At most limits::kCarriedBytes: the last hosts are left out if all of them would be longer.
 std::string encode(CarriedState state);
 // Nothing if these are not the bytes of such a state.
@@ -68,6 +83,7 @@ struct CarriedParts {
   JobSettings& settings;
   JobBudgets& budgets;
   RoundCheck& check;
+  HangDesk& hang;
   std::int64_t now_ms = 0;   // by the coordinator's clock
   std::int64_t unix_ms = 0;  // the same as Unix time
 };

@@ -30,12 +30,13 @@ CarriedState whole() {
 // A coordinator's parts. Its clock shows 5 s when it is `unix_ms`.
 struct Parts {
   explicit Parts(std::int64_t with_unix_ms) : unix_ms(with_unix_ms) {}
-  operator CarriedParts() { return {settings, budgets, check, 5000, unix_ms}; }
+  operator CarriedParts() { return {settings, budgets, check, hang, 5000, unix_ms}; }
 
   std::int64_t unix_ms;
   JobSettings settings = settings_of(kTerms, {}, {});
   JobBudgets budgets = budgets_of(settings);
   RoundCheck check = RoundCheck(no_check());
+  HangDesk hang;
   Handover handover;
 };
 
@@ -136,6 +137,34 @@ TEST_CASE("what later versions hand over is passed on as it is") {
   const auto passed_on = decode(parts.handover.give(2, parts).state);
   REQUIRE(passed_on.has_value());
   CHECK(passed_on->more == whole().more);
+}
+
+TEST_CASE(
+    "what is known of hangs is handed over beside what later versions hand over, and an alarm gets older on the way") {
+  CarriedMore more{.hang = CarriedHang{.record = {.state = hang::HangState::kCollecting,
+                                                  .silent_ms = 1'000,
+                                                  .has_beat = true,
+                                                  .has_been_armed = true},
+                                       .round = 3,
+                                       .unix_ms = 1'999'000},
+                   .more = "later"};
+  more.hang->record.learned.learn(hang::Phase::kTrain, 20'000);
+  CHECK(decode_more(encode_more(more)) == more);
+  CHECK_FALSE(decode_more("\xff"));
+
+  CarriedState state = whole();
+  state.rules.hang = JobRules::Hang::kReport;
+  state.more = encode_more(more);
+  Parts parts(2'000'000);
+  REQUIRE(parts.handover.take({7, encode(state)}, parts) == Taken::kNew);
+  const auto passed_on = decode(parts.handover.give(2, parts).state);
+  REQUIRE(passed_on.has_value());
+  const auto read = decode_more(passed_on->more);
+  REQUIRE((read && read->hang));
+  CHECK(read->more == "later");
+  CHECK(read->hang->record.silent_ms == 2'000);
+  CHECK(read->hang->record.learned == more.hang->record.learned);
+  CHECK(read->hang->round == 3);
 }
 
 TEST_CASE("bytes that are no state change nothing") {

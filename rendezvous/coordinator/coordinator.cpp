@@ -62,9 +62,15 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   std::visit([&](const auto& known) { on(known, out); }, event);
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
                       (std::holds_alternative<PromiseReceived>(event) && !mandate_.stands());
-  const bool changes_nothing = renews && claims_.empty();
+  const auto* said = std::get_if<MessageReceived>(&event);
+  const bool is_news =
+      said != nullptr &&
+      (std::holds_alternative<NodeProgress>(said->message) || std::holds_alternative<NodeStacks>(said->message) ||
+       std::holds_alternative<HangSigns>(said->message) || std::holds_alternative<NodeEvidence>(said->message));
+  const bool changes_nothing = (renews && claims_.empty()) || is_news;
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
+  look_at_hang(out);
   const bool lends = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
   if (lends || granted_leases != grants_leases()) mandate_.lend(now_ms_);
   statistics_.enter(phase_of(state_, is_checking()), now_ms_);
@@ -75,8 +81,8 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (state_ == State::kEnded) return {};
   std::optional<std::int64_t> next;
-  for (const auto due_ms :
-       {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(), mandate_.look_again_ms(now_ms_)}) {
+  for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(),
+                            mandate_.look_again_ms(now_ms_), hang_.next_ms()}) {
     if (due_ms && (!next || *due_ms < *next)) next = due_ms;
   }
   return next;
@@ -215,8 +221,11 @@ void Coordinator::on(Node& node, const StoreIsOpen& message, Effects& out) {
 
 void Coordinator::on(Node& node, const WorkerFailed& message, Effects& out) {
   if (!is_current(node, message.round) || !is_in_round()) return;
-  // No restart is charged yet: the worker may have failed because a node died, which is not known here so far.
-  stopping_.worker_failed = true;
+  // No restart is charged yet: the worker may have failed because a node died, which is not known here so far. It may
+  // even end well.
+  stopping_.worker_failed |= !message.is_uncertain;
+  const bool is_stopping = state_ == State::kStopping || rebuilding_.stops();
+  if (message.is_uncertain && !is_stopping) stopping_.stopped_for = message.failure.rank;
   stop_round(out);
 }
 
@@ -233,6 +242,7 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   // The node came back while the next round was forming, and cannot end its workers.
   if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
+  if (can_leave_out(node)) return leave_out_stuck(node, message.reason, out);
   stopping_.fails(std::move(reason));
   stop_round(out);
 }
@@ -242,6 +252,7 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   const bool is_to_stop = node.standing() != Standing::kMember && node.standing() != Standing::kDone;
   if (!is_to_stop && !node.leaves_later) return;
   stopping_.take(node, message.failures, settings_.terms.max_nodes > 1);
+  if (message.false_alarm) stopping_.false_alarm = message.false_alarm;
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
 }
@@ -364,6 +375,10 @@ bool Coordinator::is_current(const Node& node, RoundNumber round) const {
 
 void Coordinator::look_again(std::optional<std::int64_t> when_ms) {
   if (when_ms && (!look_again_ms_ || *when_ms < *look_again_ms_)) look_again_ms_ = when_ms;
+}
+
+CarriedParts Coordinator::carried_parts() {
+  return {settings_, budgets_, check_, hang_, now_ms_, config_.unix_ms(now_ms_)};
 }
 
 }  // namespace elastic::coordinator

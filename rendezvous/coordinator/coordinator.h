@@ -11,6 +11,7 @@
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/forming_wait.h"
+#include "rendezvous/coordinator/hang_desk.h"
 #include "rendezvous/coordinator/identity.h"
 #include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_settings.h"
@@ -76,6 +77,7 @@ class Coordinator {
   // Nodes may keep their workers running: the round that runs was not taken over by another coordinator, too.
   bool grants_leases() const { return rebuilding_.grants_leases(); }
   const Mandate& mandate() const { return mandate_; }
+  const HangDesk& hang() const { return hang_; }
   // What this coordinator tells whoever may take itself for the job's first one: nothing while it stands for election
   // or ends, and where its own node is not in the job. The port is for the caller to add.
   std::optional<protocol::Announcement> announcement() const;
@@ -109,6 +111,10 @@ class Coordinator {
   void on(Node& node, const protocol::CheckDone& message, Effects& out);
   void on(Node& node, const protocol::VerdictHeard& message, Effects& out);
   void on(Node& node, const protocol::RoundHeard& message, Effects& out);
+  void on(Node& node, const protocol::NodeProgress& message, Effects& out);
+  void on(Node&, const protocol::NodeStacks&, Effects&) {}  // of whoever has asked for it (StacksDesk)
+  void on(Node& node, const protocol::HangSigns& message, Effects& out);
+  void on(Node& node, const protocol::NodeEvidence& message, Effects& out);
   void check_invariants() const;  // after each event: coordinator_invariants.cpp
 
   // coordinator_joining.cpp: which nodes are let in.
@@ -136,6 +142,7 @@ class Coordinator {
   void tell_who_stands_by(Effects& out);
   void form(int size, Effects& out);
   void run_if_ready(Effects& out);
+  protocol::CheckRules check_rules() const;
   void send_check_orders(RoundCheck::Orders orders, Effects& out);
   void end_check_phase(Effects& out);
   void leave_out(const CheckPlan::Unfit& found, Effects& out);
@@ -163,6 +170,15 @@ class Coordinator {
   bool can_do_without(const Node& node) const;
   bool is_current(const Node& node, protocol::RoundNumber round) const;
   void look_again(std::optional<std::int64_t> when_ms);
+  CarriedParts carried_parts();
+
+  // coordinator_hang.cpp: a round that makes no progress.
+  void look_at_hang(Effects& out);
+  HangDesk::Now hang_now() const;
+  void leave_out_for_hang(const HangDesk::End& end, Effects& out);
+  void end_hang(const HangDesk::End& end, Effects& out);
+  bool can_leave_out(const Node& node) const;
+  void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 
   CoordinatorConfig config_;
   Identity identity_;
@@ -195,6 +211,7 @@ class Coordinator {
   std::optional<std::int64_t> look_again_ms_;
   JobEnding ending_;
   OperatorOrders orders_;
+  HangDesk hang_;
 };
 
 }  // namespace elastic::coordinator

@@ -30,6 +30,13 @@ std::vector<std::string> flaws_of(const std::vector<CheckPlan::Unfit>& unfit, co
 
 }  // namespace
 
+// All nodes are checked before a round that follows a hang for which the links between them may be why.
+CheckRules Coordinator::check_rules() const {
+  CheckRules rules = settings_.check;
+  if (again_.suspects_links) rules.when = CheckRules::When::kAlways;
+  return rules;
+}
+
 void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     const Node& node = roster_.at(seats_[rank].agent);
@@ -38,10 +45,9 @@ void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
 }
 
 void Coordinator::end_check_phase(Effects& out) {
-  RoundCheck::Orders orders =
-      check_.next_phase(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_);
+  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(seats_, roster_, check_rules()), check_rules(), now_ms_);
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
-  CheckJudged judged = check_.judge(*round_, nodes_to_check(seats_, roster_, settings_.check), settings_.check);
+  CheckJudged judged = check_.judge(*round_, nodes_to_check(seats_, roster_, check_rules()), check_rules());
   const std::vector<CheckPlan::Unfit> unfit = judged.unfit;
   out.push_back(std::move(judged));
   if (settings_.check.only) {
@@ -59,7 +65,7 @@ void Coordinator::end_check_phase(Effects& out) {
 
 void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   Node& node = roster_.at(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
-  UnfitNode unfit = consequence_of(found, node.name(), settings_.check);
+  UnfitNode unfit = consequence_of(found, node.name(), check_rules());
   if (!unfit.leaves) {
     if (!unfit.note.empty()) out.push_back(Note{std::move(unfit.note)});
     return;

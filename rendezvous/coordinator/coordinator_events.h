@@ -143,6 +143,8 @@ inline constexpr std::string_view kNoSuccessor = "no_successor";
 inline constexpr std::string_view kRulesDiffer = "rules_differ";
 // An operator has ordered something.
 inline constexpr std::string_view kOperatorOrder = "operator_order";
+// The workers' stacks were collected for somebody who has asked for them.
+inline constexpr std::string_view kStacksCollected = "stacks_collected";
 // With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
 // each with what is wrong.
 // Nodes recognise the verdict by it, also those of another version: the text must not change.

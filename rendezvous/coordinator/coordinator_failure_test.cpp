@@ -483,3 +483,50 @@ TEST_CASE("a host that takes several agents with it is to blame for one loss, an
   job.on(SessionEnded{12, "reset"});
   CHECK(on_one_host(13).only<Rejected>().why == Rejected::Why::kKeptOut);
 }
+
+TEST_CASE("an error file stops all nodes, and only what becomes of its worker is charged") {
+  for (const bool has_failed : {true, false}) {
+    CAPTURE(has_failed);
+    Job job(job_terms(2, 2, 3));
+    job.run({1, 2});
+    WorkerFailed news{.round = 0, .failure = failure(0, 0), .is_uncertain = true};
+    const Answer stop = job.say(1, news);
+    CHECK(stop.all<StopWorkers>().size() == 2);
+    CHECK(job.say(1, news).all<StopWorkers>().empty());
+    CHECK(job.coordinator.status(0, 0).restarts_charged == 0);
+    // The other node's worker has lost its peer.
+    job.say(2, WorkerFailed{0, failure(1, 6)});
+    job.say(2, NodeStopped{0, {failure(1, 6)}});
+    NodeStopped stopped;
+    if (has_failed) stopped.failures = {failure(0, 5)};
+    if (!has_failed) stopped.false_alarm = 0;
+    const PrepareRound again = job.say(1, stopped).to<PrepareRound>(1);
+    CHECK(again.restart_count == (has_failed ? 1 : 0));
+    CHECK(again.charged == has_failed);
+    CHECK(again.error_files_wait == !has_failed);
+    CHECK(again.reason.starts_with(has_failed ? "rank 0 " : "rank 0 wrote an error file, but did not fail"));
+  }
+}
+
+TEST_CASE("the worker for whose error file the round was stopped is its cause, unless another had failed before") {
+  for (const bool is_first : {true, false}) {
+    CAPTURE(is_first);
+    Job job(job_terms(2, 2, 3));
+    job.run({1, 2});
+    if (!is_first) job.say(2, WorkerFailed{0, failure(1, 6)});
+    job.say(1, WorkerFailed{.round = 0, .failure = failure(0, 0), .is_uncertain = true});
+    // Other nodes' files come too late to be the reason.
+    job.say(2, WorkerFailed{.round = 0, .failure = failure(1, 0), .is_uncertain = true});
+    job.say(2, NodeStopped{0, {failure(1, 6)}});
+    const PrepareRound again = job.say(1, NodeStopped{0, {failure(0, 900)}}).to<PrepareRound>(1);
+    CHECK(again.restart_count == 1);
+    CHECK(again.reason.starts_with(is_first ? "rank 0 " : "rank 1 "));
+  }
+}
+
+TEST_CASE("a coordinator that takes the job over hears from its nodes that there was a false alarm") {
+  Job job(job_terms(1, 1, 3));
+  NodeJoins joins = job.joiner(1);
+  joins.facts.error_files_wait = true;
+  CHECK(job.say(1, joins).to<PrepareRound>(1).error_files_wait);
+}

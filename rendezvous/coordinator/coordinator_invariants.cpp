@@ -62,6 +62,8 @@ void Coordinator::check_invariants() const {
   news_.check_invariants(roster_.arrivals());
   ending_.check_invariants(roster_);
   check_.check_invariants();
+  hang_.check_invariants();
+  ELASTIC_CHECK(!hang_.round() || (state_ == State::kRunning && hang_.round() == round_));
   check_ties(roster_, leases_, silence_.due_ms().has_value());
   ELASTIC_CHECK(term() >= config_.term);
   // What is there in which state.

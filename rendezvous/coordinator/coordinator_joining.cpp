@@ -90,6 +90,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   if (begins_rebuilding(message, out)) {
     if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
   }
+  budgets_.error_files_wait |= message.facts.error_files_wait;
   if (const auto rejected = why_refused(message)) {
     out.push_back(Note{format("{} was rejected: {}", message.address, rejected->reason)});
     out.push_back(Send{session, *rejected});
@@ -97,6 +98,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   }
   if (waits_for_rank(session, message, out)) return;
   if (auto differences = rules_that_differ(message, settings_.rules)) out.push_back(*std::move(differences));
+  if (auto differences = hang_rules_that_differ(message, settings_.rules)) out.push_back(*std::move(differences));
   admit(session, message, out);
   // Its last session may have ended before the order was read.
   if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
@@ -108,6 +110,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
 void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
   budgets_ = budgets_of(settings_);
+  hang_.follow(settings_.rules);
   mandate_.follow(settings_, round_.has_value(), now_ms_);
   forming_.restart_clock(now_ms_);
 }
@@ -229,7 +232,10 @@ void Coordinator::try_door(const Node& node, Effects& out) {
 void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   if (facts.activity == Activity::kIdle || facts.round != round_) {
-    if (facts.round == round_) stopping_.take(node, facts.failures, settings_.terms.max_nodes > 1);
+    if (facts.round == round_) {
+      stopping_.take(node, facts.failures, settings_.terms.max_nodes > 1);
+      if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
+    }
     roster_.move(node, Standing::kReady);
     if (state_ == State::kRebuilding) stop_round(out);
     return;
@@ -278,10 +284,12 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
 // The node brings what the coordinator before has handed over.
 void Coordinator::inherit(const Carried& carried, Effects& out) {
   using Taken = Handover::Taken;
-  const Taken taken = handover_.take(carried, {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)});
+  const bool error_files_wait = budgets_.error_files_wait;
+  const Taken taken = handover_.take(carried, carried_parts());
   if (taken == Taken::kUnreadable) {
     out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
   }
+  budgets_.error_files_wait |= error_files_wait;
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
   mandate_.follow(settings_, round_.has_value(), now_ms_);

@@ -79,6 +79,42 @@ Note job_has_ended(const protocol::Verdict& verdict) {
                                                                                  : verdict.reason)};
 }
 
+namespace {
+
+// The value of --hang.
+std::string_view hang_of(const protocol::JobRules& rules) {
+  if (rules.restarts_hangs()) return "restart";
+  return names_of(rules.hang)[static_cast<std::size_t>(rules.hang)];
+}
+
+std::string span_text(const std::optional<std::int64_t>& ms) { return ms ? format("{} s", *ms / 1000) : "none"; }
+
+// The flags about hangs in which a node differs from the job's first one.
+std::vector<std::string> hang_flags_that_differ(const protocol::JobRules& its, const protocol::JobRules& ours) {
+  std::vector<std::string> out;
+  if (hang_of(its) != hang_of(ours)) out.push_back(format("--hang={}, not {}", hang_of(ours), hang_of(its)));
+  // Where one of them looks for no hangs the times mean nothing.
+  if (!out.empty() || ours.hang == protocol::JobRules::Hang::kOff) return out;
+  const auto compare = [&](const char* flag, const auto& mine, const auto& first) {
+    if (mine != first) out.push_back(format("{} {}, not {}", flag, span_text(first), span_text(mine)));
+  };
+  compare("--hang-timeout", its.hang_timeout_ms, ours.hang_timeout_ms);
+  compare("--hang-first-timeout", its.hang_first_timeout_ms, ours.hang_first_timeout_ms);
+  if (ours.restarts_hangs() && its.hang_restarts != ours.hang_restarts)
+    out.push_back(format("hang_restarts={}, not {}", *ours.hang_restarts, *its.hang_restarts));
+  return out;
+}
+
+}  // namespace
+
+std::optional<Note> hang_rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules) {
+  const std::vector<std::string> differences = hang_flags_that_differ(node.rules, rules);
+  if (differences.empty()) return {};
+  return Note{format("{} was started with other flags about hangs than the job's first node, whose values hold: {}",
+                     printable(node.address), elastic::join(differences, "; ")),
+              kRulesDiffer};
+}
+
 std::optional<Note> rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules) {
   std::vector<std::string> differences;
   const auto compare = [&](std::string_view key, auto its, auto ours) {

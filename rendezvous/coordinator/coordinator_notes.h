@@ -22,5 +22,7 @@ Note job_has_ended(const protocol::Verdict& verdict);
 // A node that joins has been started with other values of failover, failover_evidence or on_leave than the job's first
 // node, whose values hold. Nothing if it has not.
 std::optional<Note> rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules);
+// The same of --hang and its times.
+std::optional<Note> hang_rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules);
 
 }  // namespace elastic::coordinator

@@ -77,6 +77,40 @@ TEST_CASE("restarts count as in the latest round that is reported, not as in one
   }
 }
 
+TEST_CASE("a false alarm that the coordinator before had not concluded costs no restart, and is remembered") {
+  for (const bool is_false_alarm : {true, false}) {
+    CAPTURE(is_false_alarm);
+    After taken(job_terms(2, 2, 3), 2);
+    NodeJoins first = taken.report(0, Activity::kIdle);
+    if (is_false_alarm) first.facts.false_alarm = 0;
+    taken.back(1, first);
+    NodeJoins second = taken.report(1, Activity::kIdle);
+    second.facts.failures = {failure(1, 6)};
+    taken.back(2, second);
+    const auto rounds = taken.pass_with({1, 2}, 5'000).all<PrepareRound>();
+    REQUIRE(!rounds.empty());
+    const PrepareRound& again = rounds.front().second;
+    CHECK(again.charged == !is_false_alarm);
+    CHECK(again.restart_count == (is_false_alarm ? 2 : 3));
+    CHECK(again.error_files_wait == is_false_alarm);
+    CHECK(again.reason.starts_with(is_false_alarm ? "rank 0 wrote an error file" : "rank 1 "));
+  }
+}
+
+TEST_CASE("a coordinator that takes a round over finds out for whose error file the one before had stopped it") {
+  After taken(job_terms(2, 2, 3), 2);
+  NodeJoins first = taken.report(0, Activity::kIdle);
+  first.facts.failures = {failure(0, 900)};
+  first.facts.failures[0].error_file_ms = 3;
+  taken.back(1, first);
+  NodeJoins second = taken.report(1, Activity::kIdle);
+  second.facts.failures = {failure(1, 6)};
+  taken.back(2, second);
+  const auto rounds = taken.pass_with({1, 2}, 5'000).all<PrepareRound>();
+  REQUIRE(!rounds.empty());
+  CHECK(rounds.front().second.reason.starts_with("rank 0 "));
+}
+
 TEST_CASE("whatever the nodes of a round were doing, it goes on untouched if that is all of it, or is made anew") {
   for (const Activity first : kActivities) {
     for (const Activity second : kActivities) {
@@ -388,6 +422,23 @@ TEST_CASE("a coordinator that meets a node of a job that is older than itself be
     if (is_met)
       CHECK(job.pass_with({8}, LeaseTimes{}.all_back_ms()).all<PrepareRound>().size() == 1);  // it did not report
   }
+}
+
+TEST_CASE("nodes that know no round of an earlier start of the job begin another one, not that one once more") {
+  After job(job_terms(1, 3), 3);
+  job.rules.last_call_ms = 0;
+  job.now_ms = 500;
+  const Incarnation own = job.coordinator.incarnation();
+  // A node of the round introduces itself and is gone before its first message has come.
+  job.on(Introduced{kJob, 1});
+  CHECK(job.coordinator.incarnation() == kJob);
+  job.join(8);
+  CHECK(job.pass_with({8}, 2 * LeaseTimes{}.all_back_ms()).all<PrepareRound>().size() == 1);
+  CHECK(job.coordinator.incarnation() == own);
+  // It is back too late, with a round of the other start.
+  job.on(Introduced{kJob, 1});
+  CHECK(job.say(1, job.report(0, Activity::kRunning)).all<PrepareRound>().empty());
+  CHECK(job.coordinator.incarnation() == own);
 }
 
 TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {

@@ -91,6 +91,10 @@ void Coordinator::form(int size, Effects& out) {
     if (node.standing() == Standing::kReady) node.seat.reset();
   }
   const bool is_first = !round_;
+  if (is_first && identity_.begins_anew()) {
+    out.push_back(
+        Note{"a node of an earlier start of the job was here, and has reported no round of it: it begins anew"});
+  }
   round_ = round_ ? *round_ + 1 : 0;
   formed_in_ = identity_.term();
   if (settings_.first_size == 0) settings_.first_size = size;
@@ -120,8 +124,7 @@ void Coordinator::form(int size, Effects& out) {
   const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
   const std::vector<Successor> successors = mandate_.successors(agents, roster_);
   mandate_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
-  const Carried carried =
-      handover_.give(identity_.term(), {settings_, budgets_, check_, now_ms_, config_.unix_ms(now_ms_)});
+  const Carried carried = handover_.give(identity_.term(), carried_parts());
   for (const RoundMember& member : members) {
     Node& node = roster_.at(member.agent);
     node.place = member.place;
@@ -143,14 +146,15 @@ void Coordinator::form(int size, Effects& out) {
                                                    .before = before,
                                                    .host_rank = host_rank,
                                                    .successors = successors,
-                                                   .refusal_is_proof = refusal_is_proof}});
+                                                   .refusal_is_proof = refusal_is_proof,
+                                                   .error_files_wait = budgets_.error_files_wait}});
   }
   if (const auto& next = mandate_.next_round()) {
     for (const auto& [agent, node] : roster_.nodes()) {
       if (node.session && node.standing() == Standing::kReady) out.push_back(Send{*node.session, *next});
     }
   }
-  send_check_orders(check_.begin(nodes_to_check(seats_, roster_, settings_.check), settings_.check, now_ms_), out);
+  send_check_orders(check_.begin(nodes_to_check(seats_, roster_, check_rules()), check_rules(), now_ms_), out);
 }
 
 // Where nodes can connect to nobody but this coordinator, nobody can be elected after it. Then nothing is gained if it
@@ -211,7 +215,10 @@ void Coordinator::stop_round(Effects& out) {
 
 void Coordinator::tell_to_stop(Node& node, Effects& out) {
   roster_.move(node, Standing::kStopping);
-  out.push_back(Send{*node.session, StopWorkers{*round_, RestartScope::kJob}});
+  out.push_back(Send{*node.session, StopWorkers{.round = *round_,
+                                                .scope = RestartScope::kJob,
+                                                .hangs = !stopping_.hang.empty(),
+                                                .aborts = stopping_.aborts.contains(node.agent)}});
 }
 
 void Coordinator::has_stopped(Node& node, Effects& out) {
@@ -253,7 +260,8 @@ void Coordinator::conclude_round(Effects& out) {
   }
   if (ended.verdict) return end(*std::move(ended.verdict), out);
   if (has_run_) {
-    const CheckedAgain again = checked_again(ended.failures, settings_.check);
+    CheckedAgain again = checked_again(ended.failures, settings_.check);
+    again.all = again.all || again_.suspects_links;
     for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.seat);
   }
   stopping_.left = std::move(left);

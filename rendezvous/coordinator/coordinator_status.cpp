@@ -1,5 +1,6 @@
 // The job's status, for /status and /metrics.
 #include <algorithm>
+#include <functional>
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "src/base/address.h"
@@ -13,6 +14,24 @@ using State = Coordinator::State;
 
 namespace {
 
+// A peer may say any number.
+constexpr std::int64_t kMostAgeMs = 1LL << 53;
+
+status::Progress progress_of(const protocol::ProgressOfRank& said, std::int64_t since_ms) {
+  return {.rank = said.rank,
+          .step = said.step,
+          .millisteps_per_second = said.millisteps_per_second,
+          .age_ms = std::clamp<std::int64_t>(said.age_ms, 0, kMostAgeMs) + since_ms,
+          .source = progress::name_of(said.source),
+          .phase = progress::name_of(said.phase)};
+}
+
+// Keeps of two the one that is better by `is_better`, which gets their ages.
+template <class IsBetter>
+void keep(std::optional<status::Progress>& kept, const status::Progress& other, const IsBetter& is_better) {
+  if (!kept || is_better(other.age_ms, kept->age_ms)) kept = other;
+}
+
 Place place_of(const Node& node, State state, bool is_checking) {
   switch (node.standing()) {
     case Standing::kReady:
@@ -25,6 +44,43 @@ Place place_of(const Node& node, State state, bool is_checking) {
     case Standing::kLost: return Place::kLost;
   }
   return Place::kWaiting;
+}
+
+// The watch for hangs has the same states in the same order, behind kOff.
+static_assert(static_cast<std::size_t>(hang::HangState::kJudged) + 1 ==
+              static_cast<std::size_t>(status::HangState::kJudged));
+
+status::Hang told_of(const HangDesk::Told& told, std::int64_t now_ms) {
+  status::Hang out{.round = std::int64_t{told.round},
+                   .rule = told.verdict.rule,
+                   .verdict = std::string(told.verdict.name),
+                   .fault = hang::names_of(told.verdict.fault)[static_cast<std::size_t>(told.verdict.fault)],
+                   .cause = told.verdict.cause,
+                   .silent_ms = told.silent_ms,
+                   .age_ms = std::max<std::int64_t>(now_ms - told.at_ms, 0),
+                   .is_over = told.is_over};
+  for (const hang::HangCulprit& culprit : told.verdict.culprits) {
+    if (culprit.rank >= 0) out.ranks.push_back(culprit.rank);
+    if (!culprit.node.empty() && (out.nodes.empty() || out.nodes.back() != culprit.node)) {
+      out.nodes.push_back(culprit.node);
+    }
+  }
+  return out;
+}
+
+status::HangLine line_of(const HangDesk::Hang& is, std::int64_t now_ms) {
+  status::HangLine line{.silent_ms = is.silent_ms,
+                        .phase = hang::names_of(is.phase)[static_cast<std::size_t>(is.phase)],
+                        .told = is.told,
+                        .recovered = is.recovered,
+                        .withdrawn = is.withdrawn};
+  if (is.is_watched) line.state = static_cast<status::HangState>(static_cast<std::size_t>(is.state) + 1);
+  if (is.limit) {
+    line.limit_ms = is.limit->limit_ms;
+    line.limit_from = hang::names_of(is.limit->from)[static_cast<std::size_t>(is.limit->from)];
+  }
+  if (is.last != nullptr) line.last = told_of(*is.last, now_ms);
+  return line;
 }
 
 }  // namespace
@@ -45,6 +101,14 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
     ++job.nodes[static_cast<std::size_t>(place)];
     const bool is_in_round = place != Place::kWaiting && place != Place::kStandby;
     if (is_in_round) job.world_size = std::max<std::int64_t>(job.world_size, node.place.world_size);
+    std::optional<status::Progress> newest;
+    if (state_ == State::kRunning && is_in_round && node.progress && node.progress->round == round_) {
+      const std::int64_t since_ms = std::max<std::int64_t>(now_ms - node.progress_ms, 0);
+      newest = progress_of(node.progress->newest, since_ms);
+      keep(job.newest, *newest, std::less());
+      keep(job.oldest, progress_of(node.progress->oldest, since_ms), std::greater());
+      job.speakers += node.progress->speakers;
+    }
     if (job.members.size() >= most_members) {
       ++job.members_left_out;
       continue;
@@ -54,11 +118,13 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
                            .workers = node.shape.local_world_size,
                            .hosts_coordinator = node.hosts_coordinator,
                            .silent_ms = std::max<std::int64_t>(now_ms - node.last_heard_ms, 0)});
+    job.members.back().progress = newest;
     if (node.door != 0 && node.session && address_of) {
       job.members.back().door = with_port(address_of(*node.session), node.door);
     }
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
+  job.hang = line_of(hang_.status(now_ms), now_ms);
   job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));
   job.nodes[static_cast<std::size_t>(Place::kUnfit)] = static_cast<std::int64_t>(check_.excluded().size());
   std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {

@@ -173,3 +173,48 @@ TEST_CASE("nodes are named by their rank, and of many only so many") {
   REQUIRE(all.members.size() == 3);
   for (int rank = 0; rank < 3; ++rank) CHECK(all.members[static_cast<std::size_t>(rank)].node_rank == rank);
 }
+
+TEST_CASE(
+    "a job's progress is that of the rank with the newest sign of it, and of the rank with the oldest, and ages") {
+  Job job(job_terms(2, 2, 1), {}, CoordinatorConfig{});
+  job.join(1);
+  job.join(2);
+  job.open_store();
+  CHECK_FALSE(status_of(job).newest);
+  const auto told = [](int rank, std::int64_t step, std::int64_t age_ms) {
+    return ProgressOfRank{.rank = rank, .step = step, .age_ms = age_ms, .source = progress::Source::kMegatron};
+  };
+  job.say(1, NodeProgress{0, told(0, 10, 100), told(1, 9, 2000), 2});
+  job.say(2, NodeProgress{0, told(2, 11, 50), told(2, 11, 50), 1});
+  job.pass_with({1, 2}, 300);
+  const status::Job running = status_of(job);
+  REQUIRE(running.newest);
+  CHECK(running.newest->rank == 2);
+  CHECK(running.newest->step == 11);
+  CHECK(running.newest->age_ms == 350);
+  CHECK(running.newest->source == "megatron");
+  CHECK(running.oldest->rank == 1);
+  CHECK(running.oldest->age_ms == 2300);
+  CHECK(running.speakers == 3);
+  CHECK(running.members[0].progress->step == 10);
+}
+
+TEST_CASE("progress of another round than the one that runs is none of the job's") {
+  Job job(job_terms(1, 1, 1), {}, CoordinatorConfig{});
+  job.join(1);
+  job.say(1, NodeProgress{.round = 0});  // its workers have not begun
+  job.open_store();
+  CHECK_FALSE(status_of(job).newest);
+  job.say(1, NodeProgress{.round = 7});
+  CHECK_FALSE(status_of(job).newest);
+}
+
+TEST_CASE("an age that no node can mean is borne") {
+  Job job(job_terms(1, 1, 1), {}, CoordinatorConfig{});
+  job.join(1);
+  job.open_store();
+  job.say(1, NodeProgress{.newest = {.age_ms = INT64_MAX}, .oldest = {.age_ms = INT64_MIN}});
+  job.pass_with({1}, 1000);
+  CHECK(status_of(job).newest->age_ms > 1000);
+  CHECK(status_of(job).oldest->age_ms == 1000);
+}

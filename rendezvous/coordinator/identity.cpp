@@ -1,6 +1,7 @@
 #include "rendezvous/coordinator/identity.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "rendezvous/protocol/fence.h"
 #include "rendezvous/protocol/term.h"
@@ -30,6 +31,8 @@ Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool m
   term_ = above;
   return Met::kNothingNew;
 }
+
+bool Identity::begins_anew() { return std::exchange(incarnation_, own_incarnation_) != own_incarnation_; }
 
 void Identity::hear_of_birth(const protocol::AgentFacts& facts, bool knows_a_round) {
   if (facts.incarnation == 0 || facts.birth_ms <= 0) return;

@@ -22,6 +22,7 @@ class Identity {
   };
   explicit Identity(const Begins& begins)
       : term_(begins.term),
+        own_incarnation_(begins.incarnation),
         incarnation_(begins.incarnation),
         random_(begins.random),
         birth_ms_(begins.birth_ms),
@@ -38,6 +39,11 @@ class Identity {
   // have decided nothing, or this one has decided nothing yet about the round that it takes over.
   Met meet(const Introduced& agent, bool knows_a_round, bool may_go_on);
 
+  // The first round is formed, and no node has reported a round: a start of the job is gone on with only by nodes that
+  // know a round of it. The one that an agent has introduced itself with is left to those that do, and this coordinator
+  // begins one of its own. Returns whether there was such an agent.
+  bool begins_anew();
+
   // A node joins that reports when its job began. `knows_a_round`: as above.
   void hear_of_birth(const protocol::AgentFacts& facts, bool knows_a_round);
 
@@ -50,6 +56,7 @@ class Identity {
 
  private:
   protocol::Term term_;
+  protocol::Incarnation own_incarnation_;  // of the start that it begins if it takes none over
   protocol::Incarnation incarnation_;
   std::uint32_t random_;
   std::int64_t birth_ms_;

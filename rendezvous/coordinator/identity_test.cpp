@@ -36,6 +36,17 @@ TEST_CASE("a coordinator without a round takes over the agent's job, with a high
   CHECK(identity.met_others());
 }
 
+TEST_CASE("a start of the job of which no node has reported a round is not gone on with") {
+  Identity identity = fresh();
+  CHECK(!identity.begins_anew());
+  CHECK(identity.incarnation() == 77);
+  identity.meet({.incarnation = 5, .term = 3}, false, false);
+  CHECK(identity.begins_anew());
+  CHECK(identity.incarnation() == 77);
+  CHECK(identity.term() == term_after(3, kRandom));
+  CHECK(identity.fence().birth_ms == kBirthMs);
+}
+
 TEST_CASE("a coordinator keeps its term where that is higher already") {
   Identity identity({term_after(term_after(3, 1), 1), 77, kRandom, kBirthMs});
   const protocol::Term before = identity.term();

@@ -43,7 +43,11 @@ JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, 
                                 &rules.scale_up_after_ms, &rules.loss_window_ms, &rules.keep_out_ms}) {
     *time_ms = bounded(*time_ms);
   }
-  if (rules.replacement_wait_ms) rules.replacement_wait_ms = bounded(*rules.replacement_wait_ms);
+  for (std::optional<std::int64_t>* time_ms :
+       {&rules.replacement_wait_ms, &rules.hang_timeout_ms, &rules.hang_first_timeout_ms}) {
+    if (*time_ms) *time_ms = bounded(**time_ms);
+  }
+  if (rules.hang_restarts) rules.hang_restarts = std::clamp<int>(*rules.hang_restarts, 0, limits::kMaxRestarts);
   out.forming = {.min_nodes = out.terms.min_nodes,
                  .max_nodes = out.terms.max_nodes,
                  .node_unit = out.terms.node_unit,

@@ -1,5 +1,6 @@
 #include "rendezvous/coordinator/recording_messages.h"
 
+#include <optional>
 #include <vector>
 
 #include "rendezvous/protocol/term.h"
@@ -55,12 +56,17 @@ const char* phrase(AgentFacts::Activity activity) {
   return "";
 }
 
+std::string phrase_of_false_alarm(std::optional<int> rank) {
+  return rank ? format("; rank {}, for whose error file it was stopped, has not failed", *rank) : "";
+}
+
 std::string phrase(const AgentFacts& facts) {
   if (facts.incarnation == 0) return "";
   std::string text = format("; it was in round {} of incarnation {:x} as node {} of {}, by term {}, and {}",
                             facts.round, facts.incarnation, facts.place.node_rank, facts.place.node_count,
                             text_of_term(facts.term), phrase(facts.activity));
   if (!facts.failures.empty()) text += format("; {}", phrase(facts.failures));
+  text += phrase_of_false_alarm(facts.false_alarm);
   if (facts.verdict) text += format("; it knows the verdict: {}", in_words(*facts.verdict));
   return text;
 }
@@ -85,6 +91,9 @@ std::string clause(const StoreIsOpen& message) {
                 message.endpoint.port);
 }
 std::string clause(const WorkerFailed& message) {
+  if (message.is_uncertain) {
+    return format("says that in round {} rank {} has written an error file", message.round, message.failure.rank);
+  }
   return format("says that in round {} {}", message.round, phrase(message.failure));
 }
 std::string clause(const WorkersSucceeded& message) {
@@ -97,7 +106,8 @@ std::string clause(const NodeStopped& message) {
   const std::string failures = message.failures.empty() ? "" : format(": {}", phrase(message.failures));
   const std::string crash =
       message.crash ? format("; it {} {:x}", phrase(message.crash->kind), message.crash->digest) : "";
-  return format("has no process of round {} any more{}{}", message.round, failures, crash);
+  return format("has no process of round {} any more{}{}{}", message.round, failures, crash,
+                phrase_of_false_alarm(message.false_alarm));
 }
 std::string clause(const NodeLeaves& message) {
   if (message.signal == 0) return "leaves: its workers have succeeded, and its exit barrier has timed out";
@@ -112,6 +122,31 @@ std::string clause(const VerdictHeard& message) {
 }
 
 std::string clause(const RoundHeard& message) { return format("has heard of round {}", message.round); }
+std::string clause(const NodeProgress& message) {
+  const ProgressOfRank& newest = message.newest;
+  return format("makes progress in round {}: {}{}", message.round,
+                newest.step ? format("step {}", *newest.step) : std::string("no step is known"),
+                newest.rank ? format(", rank {}", *newest.rank) : std::string());
+}
+
+std::string clause(const NodeStacks& message) {
+  return message.problem.empty() ? "tells what its workers are doing"
+                                 : format("cannot tell what its workers are doing: {}", shown(message.problem));
+}
+std::string clause(const HangSigns& message) {
+  std::vector<std::string> signs;
+  if (message.facts.waits_for_disk) signs.emplace_back("a worker waits for a disk");
+  if (message.facts.is_stopped) signs.emplace_back("a worker is stopped");
+  if (message.facts.lacks_gpu) signs.emplace_back("a GPU is lost");
+  if (message.facts.has_dump_key) signs.emplace_back("a collective has timed out");
+  if (message.facts.misses_init_key) signs.emplace_back("a rank has not come to init_process_group");
+  if (message.disks_move) signs.emplace_back("its workers read or write");
+  return format("says of round {}: {}", message.round, signs.empty() ? "no sign of a hang" : join(signs, "; "));
+}
+std::string clause(const NodeEvidence& message) {
+  return format("sends {} bytes of evidence in round {}, for collection {}", message.facts.size(), message.round,
+                message.collection);
+}
 
 std::string clause(const MessageReceived& event) {
   return std::visit([](const auto& message) { return clause(message); }, event.message);
@@ -159,7 +194,10 @@ std::string clause(const RunWorkers& message) {
   return format("run the workers of round {}, with the store at {}:{}", message.round, shown(message.store.address),
                 message.store.port);
 }
-std::string clause(const StopWorkers& message) { return format("stop the workers of round {}", message.round); }
+std::string clause(const StopWorkers& message) {
+  return format("stop the workers of round {}{}{}", message.round, message.hangs ? ", which hangs" : "",
+                message.aborts ? ", by SIGABRT first" : "");
+}
 std::string clause(const EndJob& message) { return format("end: {}", in_words(message.verdict)); }
 std::string clause(const RunCheck& message) {
   return format("do phase {} of the check of round {}: {}", message.phase, message.round, shown(message.order));
@@ -168,6 +206,22 @@ std::string clause(const Dismiss& message) { return format("end{}", with_details
 std::string clause(const AreYouThere&) { return "are you there?"; }
 std::string clause(const LeaveJob&) { return "leave the job, as an operator has ordered"; }
 std::string clause(const NextRound& message) { return format("round {} is prepared without it", message.next.number); }
+std::string clause(const StacksWanted&) { return "tell what your workers are doing"; }
+std::string clause(const CollectEvidence& message) {
+  return format("send evidence: no progress in round {} for {} ms (collection {})", message.round, message.silent_ms,
+                message.collection);
+}
+std::string clause(const HangTold& message) {
+  return format("tell of round {}: {}", message.round, shown(message.text));
+}
+std::string clause(const HangOver& message) {
+  return format("round {} makes progress again after {} ms{}", message.round, message.after_ms,
+                message.why == HangOver::Why::kWithdrawn ? ": it did not hang" : "");
+}
+std::string clause(const KeepState& message) {
+  return format("keep {} bytes of state for the next coordinator of round {}", message.carried.state.size(),
+                message.round);
+}
 std::string clause(const Resigned& message) {
   return format("the coordinator {}: {}", message.hands_over ? "hands over" : "resigns", shown(message.why));
 }

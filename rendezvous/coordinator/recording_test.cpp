@@ -24,7 +24,8 @@ const char* const kJoins =
     R"("rules":{"last_call_ms":30000,"join_timeout_ms":600000,"replacement_grace_ms":0,"scale_up":"after",)"
     R"("scale_up_after_ms":1000,"node_losses":3,"loss_window_ms":600000,"keep_out_ms":300000,"job_losses":0,)"
     R"("replacement_wait_ms":null,"crash_loop":null,"failover":null,"on_leave":null,)"
-    R"("failover_evidence":null},"facts":null,)"
+    R"("failover_evidence":null,"hang":null,"hang_timeout_ms":null,"hang_first_timeout_ms":null,)"
+    R"("hang_restarts":null},"facts":null,)"
     R"("addresses":null,"check_rules":null,"session":null,"group":null,"door":null})"
     "\n";
 
@@ -74,7 +75,7 @@ TEST_CASE("a person can read and write the line of an event") {
                        1) ==
         R"({"at_ms":1,"event":"said","from":0,"message":"worker-failed","round":2,"failure":{"rank":5,"local_rank":1,)"
         R"("node_rank":1,"pid":99,"exit":{"code":0,"signal":9,"core_dumped":false},"wall_ms":17,"stopped_by_us":false,)"
-        R"("kind":"killed","host":""}})"
+        R"("kind":"killed","host":"","start":null,"error_file_ms":null},"is_uncertain":null})"
         "\n");
   CHECK(recording_line(TimePassed{}, 12) == "{\"at_ms\":12,\"event\":\"time-passed\"}\n");
   CHECK(recording_line(NodeEmptied{UINT64_MAX, 1, 4}, 0) ==

@@ -33,6 +33,12 @@ std::string names_of(const std::vector<LostNode>& lost) {
   return some_of(names);
 }
 
+// A round that was stopped for an error file, and whose worker has not failed. What failed elsewhere may be a
+// consequence of the stop. An exit code that forbids another round holds in any case.
+bool is_false_alarm(const RoundStop& stop) {
+  return stop.false_alarm && std::ranges::none_of(stop.failures, &WorkerFailure::is_final);
+}
+
 // The failures for which the round ended. Those after a stop that had another reason are a consequence of the stop, and
 // are not counted.
 std::vector<status::Failure> counted_failures(const RoundStop& stop, bool is_check_only) {
@@ -41,7 +47,11 @@ std::vector<status::Failure> counted_failures(const RoundStop& stop, bool is_che
     counted.push_back(
         {.cause = Cause::kNodeLost, .node = lost.address, .node_rank = lost.node_rank, .text = text(lost)});
   }
-  if (!stop.lost.empty() || !stop.left.empty() || !stop.other.empty()) return counted;
+  if (!stop.hang.empty()) {
+    counted.push_back({.cause = Cause::kHang, .text = stop.hang});
+    return counted;
+  }
+  if (!stop.lost.empty() || !stop.left.empty() || !stop.other.empty() || is_false_alarm(stop)) return counted;
   if (stop.job_ends && stop.outcome != Outcome::kFailed) return counted;
   const Cause cause = is_check_only ? Cause::kCheck : Cause::kWorkerFailure;
   const auto first = std::ranges::find(stop.failures, false, &WorkerFailure::stopped_by_us);
@@ -68,11 +78,19 @@ std::optional<protocol::Crash> first_crash(const RoundStop& stop) {
 
 // Why there is another round; without `charged`.
 Again why_again(const RoundStop& stop) {
+  // It was first: a node that cannot be ended is lost for it.
+  if (!stop.hang.empty()) return {.because = stop.hang, .cause = Cause::kHang, .suspects_links = stop.suspects_links};
   if (!stop.lost.empty()) return {names_of(stop.lost), Cause::kNodeLost};
   if (!stop.left.empty()) return {some_of(stop.left), Cause::kMembershipChange};
   // Nothing had failed when the stop was ordered. Later failures are a consequence of it: nodes get the order one after
   // the other, and workers whose peers are gone fail within milliseconds.
   if (!stop.other.empty()) return {stop.other, stop.by_check ? Cause::kCheck : Cause::kMembershipChange};
+  if (is_false_alarm(stop)) {
+    return {format("rank {} wrote an error file, but did not fail: the other ranks were stopped too early, which does "
+                   "not happen again in this job",
+                   *stop.false_alarm),
+            Cause::kFalseAlarm};
+  }
   if (!stop.worker_failed) {
     return {"the coordinator was lost while the round was beginning or ending", Cause::kCoordinatorLost};
   }
@@ -143,7 +161,7 @@ void RoundStop::take(const membership::Node& node, const std::vector<WorkerFailu
     failures.push_back(std::move(failure));
   }
   if (failures.size() <= 2 * limits::kFailuresKept) return;
-  order_by_cause(failures);
+  order_by_cause(failures, stopped_for);
   failures.resize(limits::kFailuresKept);
 }
 
@@ -155,9 +173,11 @@ bool RoundStop::lose(const membership::Node& node, const std::string& how) {
 }
 
 Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budgets) {
-  order_by_cause(stop.failures);
+  order_by_cause(stop.failures, stop.stopped_for);
   keep_first(stop.failures);
   Conclusion out{.counted = counted_failures(stop, round.is_check_only)};
+  // Whatever else is the reason for the next round: it could be a false alarm again.
+  budgets.error_files_wait |= stop.false_alarm.has_value();
   // If all workers had succeeded before StopWorkers arrived, nothing is left to train.
   const bool has_succeeded = stop.lost.empty() && stop.left.empty() && round.all_succeeded;
   if (stop.job_ends) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct JobBudgets {
   RestartBudget restarts{0};
   LossBudget losses{LossRules{}};
   CrashLoop crash_loop = {};
+  bool error_files_wait = false;  // one false alarm is all that a job gets (RoundStop::false_alarm)
 };
 
 // Why a round is being stopped. It is filled while nodes stop; conclude() decides what follows when all have.
@@ -35,8 +37,16 @@ struct RoundStop {
   bool worker_failed = false;
   std::vector<protocol::WorkerFailure> failures = {};
   std::vector<std::pair<int, protocol::Crash>> crashes = {};  // by node rank: the first failure there
-  std::string other = {};  // a reason that --max-restarts does not count: scaling up, an unfit node
-  bool by_check = false;   // `other` comes from the check before training
+  // The rank of the worker for whose error file the round is stopped, where nothing has stopped it before.
+  std::optional<int> stopped_for = {};
+  // The rank of a worker for whose error file its node had stopped the round, and that has not failed.
+  std::optional<int> false_alarm = {};
+  // Why the round was stopped for a hang, as a clause; empty: it was not.
+  std::string hang = {};
+  bool suspects_links = false;              // with `hang`: the links between the nodes may be why
+  std::set<protocol::AgentId> aborts = {};  // with `hang`: nodes with StopWorkers::aborts
+  std::string other = {};                   // a reason that --max-restarts does not count: scaling up, an unfit node
+  bool by_check = false;                    // `other` comes from the check before training
 
   // The job ends in failure, for this reason: a node cannot run its workers, or another job of this name goes on.
   // The first such reason is kept.
@@ -59,7 +69,8 @@ struct RoundStop {
 struct Again {
   std::string because = {};  // as a clause; empty before the second round
   status::Cause cause = status::Cause::kFirst;
-  bool charged = false;  // --max-restarts counts it
+  bool charged = false;         // --max-restarts counts it
+  bool suspects_links = false;  // all nodes are checked before it
 };
 
 // What follows from a round that has stopped.
@@ -80,7 +91,8 @@ struct StoppedRound {
 };
 
 // To be called once for each round, when each of its nodes has stopped or is lost. Spends a restart if a worker failed
-// by itself and nothing else explains that: a lost node, a node that left, or a stop that was ordered before.
+// by itself and nothing else explains that: a lost node, a node that left, a false alarm, or a stop that was ordered
+// before.
 Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budgets);
 
 }  // namespace elastic::coordinator

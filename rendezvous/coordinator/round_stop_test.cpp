@@ -45,6 +45,63 @@ RoundStop worker_failed_on(int node_rank, int code = 1) {
 
 }  // namespace
 
+TEST_CASE("a round that was stopped for the error file of a worker that did not fail costs nothing, once") {
+  JobBudgets budgets = budgets_of(1);
+  RoundStop stop;
+  stop.take(node_of(0), {failure(0, true)}, true);
+  stop.false_alarm = 1;
+  const Conclusion first = conclude(stop, {.has_run = true}, budgets);
+  CHECK(!first.verdict);
+  REQUIRE(first.again);
+  CHECK(first.again->cause == Cause::kFalseAlarm);
+  CHECK(!first.again->charged);
+  CHECK(first.again->because.starts_with("rank 1 wrote an error file, but did not fail"));
+  CHECK(first.counted.empty());
+  CHECK(budgets.restarts.used() == 0);
+  CHECK(budgets.error_files_wait);
+  // What fails elsewhere fails since its peers were stopped; but who must not be started again is not.
+  stop.take(node_of(1), {failure(2)}, true);
+  CHECK(!conclude(stop, {.has_run = true}, budgets).again->charged);
+  stop.take(node_of(1), {failure(3, false, kDoNotRequeue)}, true);
+  CHECK(conclude(stop, {.has_run = true}, budgets).verdict);
+}
+
+TEST_CASE("a false alarm is all that a job gets, also where a lost node or another reason explains the next round") {
+  RoundStop lost;
+  lost.lose(node_of(0), "its connection was reset");
+  RoundStop left;
+  left.left = {"node 0 (host0) received SIGTERM and leaves"};
+  RoundStop grows;
+  grows.other = "1 more node has joined";
+  for (RoundStop& stop : std::vector{lost, left, grows}) {
+    JobBudgets budgets = budgets_of(1);
+    CHECK(conclude(stop, {.has_run = true}, budgets).again);
+    CHECK(!budgets.error_files_wait);
+    stop.false_alarm = 1;
+    CHECK(conclude(stop, {.has_run = true}, budgets).again->cause != Cause::kFalseAlarm);
+    CHECK(budgets.error_files_wait);
+  }
+}
+
+TEST_CASE("the rank for whose error file a round was stopped is the cause, and what failed before it ended is not") {
+  JobBudgets budgets = budgets_of(1);
+  RoundStop stop;
+  stop.stopped_for = 1;
+  WorkerFailure peer = failure(4);
+  peer.wall_ms = 5;
+  stop.take(node_of(1), {peer}, true);
+  WorkerFailure suspect = failure(1);
+  suspect.wall_ms = 900;
+  stop.take(node_of(0), {suspect}, true);
+  stop.crashes = {{1, Crash{Crash::Kind::kSyntax, 8}}, {0, Crash{Crash::Kind::kImport, 7}}};
+  const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
+  CHECK(ended.failures.at(0).rank == 1);
+  CHECK(ended.again->because == ended.failures[0].text());
+  CHECK(ended.counted.at(0).rank == 1);
+  CHECK(conclude(stop, {.has_run = true}, budgets).verdict->failures.at(0).rank == 1);
+  CHECK(budgets.crash_loop.last()->crash.kind == Crash::Kind::kImport);
+}
+
 TEST_CASE("a worker's failure costs one restart, and with none left the job ends with the failures") {
   JobBudgets budgets = budgets_of(1);
   const Conclusion first = conclude(worker_failed_on(1), {.has_run = true}, budgets);

@@ -41,6 +41,7 @@ ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms)
   if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
   std::visit([&](const auto& known) { on(known, out); }, event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
+  if (!stacks_.empty()) go_on_with_stacks(out);
   // A connection is looked at as such, and as the session of a node.
   if (pace_.is_due(2 * connections_.size() + jobs_.size())) check_invariants();
   return out;
@@ -51,6 +52,9 @@ std::optional<std::int64_t> Service::next_deadline_ms() const {
   if (!deadlines_.empty()) next = deadlines_.begin()->first;
   const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
   if (!greetings_.empty()) at(greetings_.begin()->first);
+  for (const auto& [job, desk] : stacks_) {
+    if (const auto due_ms = desk.due_ms()) at(*due_ms);
+  }
   if (const auto ends_ms = settings_.authority.ends_ms(); ends_ms && acts_)
     at(std::max<std::int64_t>(*ends_ms, 0) - settings_.lease.least_ms());
   return next;
@@ -117,6 +121,7 @@ void Service::on(const ConnectionClosed& event, ServiceEffects& out) {
   connections_.erase(found);
   if (!was_welcome) return;
   left_.insert(job);
+  if (stacks_.contains(job)) gone_.emplace_back(job, event.connection);
   on(job, SessionEnded{event.connection, event.how}, out);
 }
 
@@ -171,20 +176,26 @@ void Service::on(const OrderGiven& event, ServiceEffects& out) {
     out.push_back(OrderAnswered{OrderAnswered::Kind::kNotNow, std::move(why)});
     return;
   }
-  const bool is_only = event.job.empty() && jobs_.size() == 1;
-  const std::string job = is_only ? jobs_.begin()->first : event.job;
-  if (jobs_.contains(job)) return on(job, event.order, out);
+  auto job = job_of(event.job);
+  if (job) return on(*job, event.order, out);
+  out.push_back(std::move(job.error()));
+}
+
+std::expected<std::string, OrderAnswered> Service::job_of(const std::string& name) const {
+  const bool is_only = name.empty() && jobs_.size() == 1;
+  if (is_only) return jobs_.begin()->first;
+  if (jobs_.contains(name)) return name;
   constexpr std::size_t kMostNamed = 16;
   std::vector<std::string> names;
-  for (const auto& [name, coordinator] : jobs_) {
-    if (names.size() < kMostNamed) names.push_back(printable(name));
+  for (const auto& [job, coordinator] : jobs_) {
+    if (names.size() < kMostNamed) names.push_back(printable(job));
   }
-  const std::string wrong = event.job.empty() ? "" : format("there is no job {} here; ", printable(event.job));
+  const std::string wrong = name.empty() ? "" : format("there is no job {} here; ", printable(name));
   const std::string more = jobs_.size() > kMostNamed ? format(" and {} more", jobs_.size() - kMostNamed) : "";
   const std::string here = jobs_.empty()
                                ? "no job is here now"
                                : format("the jobs here are {}{}; name one with --rdzv-id", join(names, ", "), more);
-  out.push_back(OrderAnswered{OrderAnswered::Kind::kUnknown, wrong + here});
+  return std::unexpected(OrderAnswered{OrderAnswered::Kind::kUnknown, wrong + here});
 }
 
 std::string Service::why_not() const {
@@ -219,6 +230,11 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
   std::visit(Overloaded{
                  [&](const CoordinatorSession::Introduced& e) { introduced(id, e.introduction, out); },
                  [&](const CoordinatorSession::Received& e) {
+                   if (const auto* told = std::get_if<NodeStacks>(&e.message)) {
+                     const auto desk = stacks_.find(connection.job);
+                     if (desk != stacks_.end()) perform(desk->first, desk->second.tells(id, *told, now_ms_), out);
+                     return;
+                   }
                    MessageReceived said{id, e.message};
                    if (auto* store = std::get_if<StoreIsOpen>(&said.message)) {
                      if (store->endpoint.address.empty()) store->endpoint.address = address_of(connection);
@@ -416,6 +432,7 @@ void Service::close(ConnectionId id, ServiceEffects& out) {
   if (found == connections_.end()) return;
   greetings_.erase({found->second.greet_until_ms, id});
   if (found->second.welcome) left_.insert(found->second.job);
+  if (stacks_.contains(found->second.job)) gone_.emplace_back(found->second.job, id);
   connections_.erase(found);
   out.push_back(Close{id});
 }

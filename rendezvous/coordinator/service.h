@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <expected>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "rendezvous/coordinator/announcements.h"
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/stacks_desk.h"
 #include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/session.h"
 #include "src/base/check_pace.h"
@@ -55,6 +57,12 @@ struct OrderGiven {
   std::string job;
   OperatorOrder order;
 };
+// Somebody asks what the workers of a job are doing; an empty name is that of the only job. Answered by StacksAnswered,
+// at the latest when a pause and the time for answers are over (StacksDesk).
+struct StacksAsked {
+  std::string job;
+  StacksDesk::Ticket ticket = 0;
+};
 // What the node's own agent knows of the coordinator. At an endpoint it counts only while the agent has one elsewhere.
 struct DoorIs {
   std::string job = {};
@@ -74,7 +82,7 @@ struct DoorAnswered {
 // The agent in this process has ended in order, while other nodes may still need the coordinators here.
 struct AgentEnded {};
 using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed,
-                                  OrderGiven, DoorIs, DoorAnswered, AgentEnded>;
+                                  OrderGiven, DoorIs, DoorAnswered, AgentEnded, StacksAsked>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -102,7 +110,13 @@ struct TryDoorOf {
   std::string job;
   TryDoor door;
 };
-using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered, TryDoorOf>;
+// To all who have asked with these tickets.
+struct StacksAnswered {
+  std::vector<StacksDesk::Ticket> tickets;
+  OrderAnswered::Kind kind = OrderAnswered::Kind::kAccepted;
+  std::string text;  // the document, as JSON; or why there is none, as OrderAnswered::text
+};
+using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered, TryDoorOf, StacksAnswered>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
@@ -191,6 +205,12 @@ class Service {
   void on(const DoorIs& event, ServiceEffects& out);
   void on(const DoorAnswered& event, ServiceEffects& out);
   void on(const AgentEnded& event, ServiceEffects& out);
+  void on(const StacksAsked& event, ServiceEffects& out);
+  // The job that a name means; or why there is none.
+  std::expected<std::string, OrderAnswered> job_of(const std::string& name) const;
+  StacksDesk::Nodes nodes_of(const std::string& job) const;
+  void perform(const std::string& job, StacksDesk::Step step, ServiceEffects& out);
+  void go_on_with_stacks(ServiceEffects& out);
   // Why no agent is welcome now; empty if agents are.
   std::string why_not() const;
   // The authority holds for as long as the shortest lease.
@@ -242,7 +262,9 @@ class Service {
   std::set<std::string> handed_over_;                      // jobs that another node is to have from now on
   std::string deposed_;                                    // why it was deposed; empty: it was not
   CheckPace<1> pace_;
-  std::set<std::string> left_;  // jobs of connections that the present event has ended
+  std::set<std::string> left_;                                  // jobs of connections that the present event has ended
+  std::map<std::string, StacksDesk> stacks_;                    // of jobs of which stacks were asked for
+  std::vector<std::pair<std::string, protocol::NodeId>> gone_;  // their sessions that the present event has ended
 };
 
 }  // namespace elastic::coordinator

@@ -49,6 +49,9 @@ struct Node {
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
   std::string unfit;       // why the check excludes it; empty: it does not
   bool belongs = false;    // it has been in a round of this incarnation
+  // The last that it told of its workers' progress, and when that came; of a round that may be over.
+  std::optional<protocol::NodeProgress> progress = {};
+  std::int64_t progress_ms = 0;
 
   // A message or a keep-alive has come.
   void is_heard(std::int64_t now_ms) {

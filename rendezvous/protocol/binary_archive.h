@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,7 @@ class BinaryWriter : public BinaryArchive<BinaryWriter> {
   void field(const T& number, auto...) {
     field(to_big_endian(static_cast<std::make_unsigned_t<T>>(number)));
   }
+  void field(double number) { field(std::bit_cast<std::uint64_t>(number)); }
   template <class T>
   requires std::is_enum_v<T>
   void field(const T& value) { field(static_cast<std::uint8_t>(value)); }
@@ -114,6 +116,11 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
     field(byte);
     if (byte > 1) fail(format("a boolean has the value {}", byte));
     value = byte == 1;
+  }
+  void field(double& number) {
+    auto bits = std::bit_cast<std::uint64_t>(number);
+    field(bits);
+    number = std::bit_cast<double>(bits);
   }
   template <class T>
   requires std::is_enum_v<T>

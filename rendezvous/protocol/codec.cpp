@@ -106,6 +106,15 @@ std::string name_of(FrameType type) {
     case FrameType::kCheckDone: return "CheckDone";
     case FrameType::kVerdictHeard: return "VerdictHeard";
     case FrameType::kRoundHeard: return "RoundHeard";
+    case FrameType::kNodeProgress: return "NodeProgress";
+    case FrameType::kNodeStacks: return "NodeStacks";
+    case FrameType::kStacksWanted: return "StacksWanted";
+    case FrameType::kHangSigns: return "HangSigns";
+    case FrameType::kNodeEvidence: return "NodeEvidence";
+    case FrameType::kCollectEvidence: return "CollectEvidence";
+    case FrameType::kHangTold: return "HangTold";
+    case FrameType::kHangOver: return "HangOver";
+    case FrameType::kKeepState: return "KeepState";
     case FrameType::kPrepareRound: return "PrepareRound";
     case FrameType::kRunWorkers: return "RunWorkers";
     case FrameType::kStopWorkers: return "StopWorkers";

@@ -11,6 +11,7 @@
 #include "src/base/fields.h"
 #include "src/base/limits.h"
 #include "src/base/outcome.h"
+#include "src/base/worker_start.h"
 
 // The values that messages between agents and the coordinator consist of.
 namespace elastic::protocol {
@@ -76,7 +77,13 @@ struct WorkerFailure {
   bool stopped_by_us = false;  // it ended after elastic-run had told it to
   FailureKind kind = FailureKind::kOther;
   std::string host = {};  // of the node; empty: the reader's own
+  WorkerStart start = WorkerStart::kFresh;
+  // When its error file was seen, for which its node stopped the round before it had ended: Unix time in milliseconds,
+  // by the node's clock; 0: its node stopped the round for none of its files.
+  std::int64_t error_file_ms = 0;
 
+  // When it failed, as far as is known.
+  std::int64_t failed_ms() const { return error_file_ms != 0 ? error_file_ms : wall_ms; }
   // Its exit code says that the job is not to be started again (kDoNotRequeue). That of a worker that was told to end
   // says nothing.
   bool is_final() const { return exit.is_final() && !stopped_by_us; }
@@ -87,6 +94,8 @@ struct WorkerFailure {
     each(io, "rank", v.rank, "local_rank", v.local_rank, "node_rank", v.node_rank, "pid", v.pid, "exit", v.exit);
     each(io, "wall_ms", v.wall_ms, "stopped_by_us", v.stopped_by_us, "kind", v.kind);
     io("host", v.host, bounds::kName);
+    io.if_set("start", v.start);
+    io.if_set("error_file_ms", v.error_file_ms);
   }
 };
 
@@ -189,6 +198,14 @@ struct JobRules {
   // port: that refusal; or nothing does, since a device on the way may refuse them, too.
   enum class Evidence : std::uint8_t { kRefusal, kNone };
   Evidence failover_evidence = Evidence::kRefusal;
+  // Whether the job is watched for a hang, and what follows from one (docs/hangs.md).
+  enum class Hang : std::uint8_t { kOff, kReport };
+  Hang hang = Hang::kOff;
+  std::optional<std::int64_t> hang_timeout_ms = {};        // nothing: it is learned
+  std::optional<std::int64_t> hang_first_timeout_ms = {};  // before the first progress of a round; nothing: none
+  // With kReport: a hang ends its round, and so many may be followed by another one. Nothing: a hang ends nothing.
+  std::optional<int> hang_restarts = {};
+  bool restarts_hangs() const { return hang == Hang::kReport && hang_restarts; }
   bool operator==(const JobRules&) const = default;
   static void fields(auto& io, auto& v) {
     io("last_call_ms", v.last_call_ms, bounds::kMs);
@@ -205,6 +222,10 @@ struct JobRules {
     io.if_set("failover", v.failover);
     io.if_set("on_leave", v.on_leave);
     io.if_set("failover_evidence", v.failover_evidence);
+    io.if_set("hang", v.hang);
+    io.if_set("hang_timeout_ms", v.hang_timeout_ms, bounds::kMs);
+    io.if_set("hang_first_timeout_ms", v.hang_first_timeout_ms, bounds::kMs);
+    io.if_set("hang_restarts", v.hang_restarts, bounds::kCount);
   }
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }
@@ -212,6 +233,7 @@ constexpr auto names_of(JobRules::CrashLoop) { return std::array{"stop", "restar
 constexpr auto names_of(JobRules::Failover) { return std::array{"off", "majority"}; }
 constexpr auto names_of(JobRules::OnLeave) { return std::array{"handover", "end", "wait"}; }
 constexpr auto names_of(JobRules::Evidence) { return std::array{"refusal", "none"}; }
+constexpr auto names_of(JobRules::Hang) { return std::array{"off", "report"}; }
 
 // Whether nodes are checked before workers start, and what follows from it. The rules of the first node that joins
 // hold.
@@ -271,6 +293,8 @@ struct AgentFacts {
   std::optional<Verdict> verdict = {};       // the verdict, if the agent has got it already
   std::int64_t birth_ms = 0;                 // the birth in the round's fence
   Carried carried = {};                      // of the order that prepared the round
+  bool error_files_wait = false;             // as in PrepareRound
+  std::optional<int> false_alarm = {};       // as in NodeStopped, of the round
   bool operator==(const AgentFacts&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "incarnation", v.incarnation, "term", v.term, "round", v.round, "activity", v.activity, "place", v.place);
@@ -281,6 +305,8 @@ struct AgentFacts {
     io("verdict", v.verdict);
     io.if_set("birth_ms", v.birth_ms);
     io.if_set("carried", v.carried);
+    io.if_set("error_files_wait", v.error_files_wait);
+    io("false_alarm", v.false_alarm);
   }
 };
 constexpr auto names_of(AgentFacts::Activity) {

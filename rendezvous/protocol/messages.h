@@ -7,7 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "health/stacks/bounds.h"
+#include "rendezvous/protocol/hang_parts.h"
 #include "rendezvous/protocol/message_parts.h"
+#include "rendezvous/protocol/progress_parts.h"
 #include "rendezvous/protocol/succession_parts.h"
 
 // What agents and the coordinator tell each other, as plain values. Where both are in one process they
@@ -58,6 +61,16 @@ enum class FrameType : std::uint8_t {
   kLeaveJob = 62,
   kResigned = 63,
   kNextRound = 64,
+  // From kFirstOptional on, in both directions.
+  kNodeProgress = 128,
+  kNodeStacks = 129,
+  kStacksWanted = 130,
+  kHangSigns = 131,
+  kNodeEvidence = 132,
+  kCollectEvidence = 133,
+  kHangTold = 134,
+  kHangOver = 135,
+  kKeepState = 136,
 };
 // A reader ignores frames from here on that it does not know.
 inline constexpr std::uint8_t kFirstOptional = 128;
@@ -124,10 +137,14 @@ struct WorkerFailed {
   static constexpr FrameType kType = FrameType::kWorkerFailed;
   RoundNumber round = 0;
   WorkerFailure failure;
+  // It has not ended, but has written its error file, for which its node stops the others. What has become of it says
+  // NodeStopped.
+  bool is_uncertain = false;
   bool operator==(const WorkerFailed&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("failure", v.failure);
+    io.if_set("is_uncertain", v.is_uncertain);
   }
 };
 struct WorkersSucceeded {
@@ -154,11 +171,14 @@ struct NodeStopped {
   std::vector<WorkerFailure> failures;
   // The crash of the first failure, if it is one that may repeat and the node has found out.
   std::optional<Crash> crash = {};
+  // The rank of a worker for whose error file the node had stopped the round, and that has not failed.
+  std::optional<int> false_alarm = {};
   bool operator==(const NodeStopped&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("failures", v.failures, bounds::kFailures);
     io("crash", v.crash);
+    io("false_alarm", v.false_alarm);
   }
 };
 // The node got a signal to end, or LeaveJob, and stops its workers. With signal 0 its workers have succeeded, and its
@@ -196,11 +216,66 @@ struct RoundHeard {
   bool operator==(const RoundHeard&) const = default;
   static void fields(auto& io, auto& v) { io.stamped("round", v.round); }
 };
-using AgentMessage = std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped,
-                                  NodeLeaves, CheckDone, VerdictHeard, RoundHeard>;
+// How far the node's workers are, whatever their number. It is sent when there is something new, at most each
+// limits::kProgressReportMs.
+struct NodeProgress {
+  static constexpr FrameType kType = FrameType::kNodeProgress;
+  RoundNumber round = 0;
+  ProgressOfRank newest = {};  // of the rank that gave the last sign of progress
+  ProgressOfRank oldest = {};  // of the rank that has given none for the longest time, of those that ever gave one
+  int speakers = 0;            // how many ranks ever gave one
+  bool operator==(const NodeProgress&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    each(io, "newest", v.newest, "oldest", v.oldest, "speakers", v.speakers);
+  }
+};
+// The answer to StacksWanted: what the node's workers are doing (docs/stacks.md).
+struct NodeStacks {
+  static constexpr FrameType kType = FrameType::kNodeStacks;
+  std::uint64_t collection = 0;
+  std::string groups = {};   // stacks::text_of(); empty: `problem` says why there are none
+  std::string problem = {};  // a clause
+  bool operator==(const NodeStacks&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("collection", v.collection);
+    io("groups", v.groups, at_most(stacks::kMostBytesOfNode));
+    io("problem", v.problem, bounds::kName);
+  }
+};
+// What a node sees of a hang without being asked. It is sent when a fact begins or ends to hold, and now and then while
+// one holds or its workers' disks move.
+struct HangSigns {
+  static constexpr FrameType kType = FrameType::kHangSigns;
+  RoundNumber round = 0;
+  HangFacts facts = {};
+  bool disks_move = false;  // its workers together read or write 1 MB/s or more
+  bool operator==(const HangSigns&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    each(io, "facts", v.facts, "disks_move", v.disks_move);
+  }
+};
+// The answer to CollectEvidence.
+struct NodeEvidence {
+  static constexpr FrameType kType = FrameType::kNodeEvidence;
+  RoundNumber round = 0;
+  std::uint32_t collection = 0;
+  std::string facts = {};  // hang::NodeFacts, as bytes (hang_parts.h)
+  bool operator==(const NodeEvidence&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("collection", v.collection);
+    io("facts", v.facts, at_most(limits::kHangEvidenceBytes));
+  }
+};
+using AgentMessage =
+    std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped, NodeLeaves,
+                 CheckDone, VerdictHeard, RoundHeard, NodeProgress, NodeStacks, HangSigns, NodeEvidence>;
 constexpr auto names_of(const AgentMessage&) {
-  return std::array{"node-joins",   "store-is-open", "worker-failed", "workers-succeeded", "node-cannot-run",
-                    "node-stopped", "node-leaves",   "check-done",    "verdict-heard",     "round-heard"};
+  return std::array{"node-joins",    "store-is-open", "worker-failed", "workers-succeeded", "node-cannot-run",
+                    "node-stopped",  "node-leaves",   "check-done",    "verdict-heard",     "round-heard",
+                    "node-progress", "node-stacks",   "hang-signs",    "node-evidence"};
 }
 
 // --- Coordinator to agent. -------------------------------------------------------------------------
@@ -229,6 +304,8 @@ struct PrepareRound {
   std::vector<Successor> successors = {};
   // A refused connection to the coordinator's own door proves that its process has ended.
   bool refusal_is_proof = true;
+  // No error file stops a round before its worker has ended: there was a false alarm.
+  bool error_files_wait = false;
   bool operator==(const PrepareRound&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -242,6 +319,7 @@ struct PrepareRound {
     io("host_rank", v.host_rank);
     io("successors", v.successors, at_most(limits::kSuccessors));
     io("refusal_is_proof", v.refusal_is_proof);
+    io.if_set("error_files_wait", v.error_files_wait);
   }
 };
 // One phase of the check before training; answered by CheckDone.
@@ -271,10 +349,16 @@ struct StopWorkers {
   static constexpr FrameType kType = FrameType::kStopWorkers;
   RoundNumber round = 0;
   RestartScope scope = RestartScope::kJob;
+  bool hangs = false;  // the round hangs: no worker is waited for as long as it might save its state
+  // With `hangs`: not all stacks of this node's workers could be read. They get SIGABRT first, by which Python tells
+  // its stack itself (PYTHONFAULTHANDLER).
+  bool aborts = false;
   bool operator==(const StopWorkers&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("scope", v.scope);
+    io.if_set("hangs", v.hangs);
+    io.if_set("aborts", v.aborts);
   }
 };
 struct EndJob {
@@ -376,7 +460,84 @@ struct Resigned {
     io("hands_over", v.hands_over);
   }
 };
-using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
-                                        AreYouThere, Awaiting, LeaveJob, Resigned, NextRound>;
+// The node is to tell what its workers are doing; answered by NodeStacks.
+struct StacksWanted {
+  static constexpr FrameType kType = FrameType::kStacksWanted;
+  std::uint64_t collection = 0;  // the answer has the same number
+  bool operator==(const StacksWanted&) const = default;
+  static void fields(auto& io, auto& v) { io("collection", v.collection); }
+};
+// The job makes no progress: the node is to read what its ranks do, and to answer with NodeEvidence. An older
+// collection is over.
+struct CollectEvidence {
+  static constexpr FrameType kType = FrameType::kCollectEvidence;
+  RoundNumber round = 0;
+  std::uint32_t collection = 0;
+  std::int64_t silent_ms = 0;  // since the last progress, or since the round began
+  std::int64_t limit_ms = 0;   // for which that is no hang
+  std::int64_t within_ms = 0;  // an answer after so many milliseconds comes too late
+  bool operator==(const CollectEvidence&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("collection", v.collection);
+    io("silent_ms", v.silent_ms, bounds::kMs);
+    io("limit_ms", v.limit_ms, bounds::kMs);
+    io("within_ms", v.within_ms, bounds::kMs);
+  }
+};
+// Every node tells its user that the job hangs, or that nobody would notice.
+struct HangTold {
+  static constexpr FrameType kType = FrameType::kHangTold;
+  enum class What : std::uint8_t {
+    kVerdict,   // the job hangs, and this is why
+    kNotArmed,  // no progress is seen: nothing is watched. Once in a job
+  };
+  RoundNumber round = 0;
+  What what = What::kVerdict;
+  std::int64_t silent_ms = 0;
+  std::string text = {};    // lines for the screen
+  std::string report = {};  // of a verdict: JSON (docs/hangs.md)
+  bool operator==(const HangTold&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("what", v.what);
+    io("silent_ms", v.silent_ms, bounds::kMs);
+    io("text", v.text, bounds::kText);
+    io("report", v.report, at_most(limits::kHangReportBytes));
+  }
+};
+constexpr auto names_of(HangTold::What) { return std::array{"verdict", "not-armed"}; }
+// The job makes progress again.
+struct HangOver {
+  static constexpr FrameType kType = FrameType::kHangOver;
+  enum class Why : std::uint8_t {
+    kRecovered,  // after the verdict
+    kWithdrawn,  // while evidence was collected: there was no hang, and the collection is over
+  };
+  RoundNumber round = 0;
+  Why why = Why::kRecovered;
+  std::int64_t after_ms = 0;  // for how long there was no progress
+  bool operator==(const HangOver&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("why", v.why);
+    io("after_ms", v.after_ms, bounds::kMs);
+  }
+};
+constexpr auto names_of(HangOver::Why) { return std::array{"recovered", "withdrawn"}; }
+// Takes the place of what PrepareRound has brought for a coordinator that takes the round over.
+struct KeepState {
+  static constexpr FrameType kType = FrameType::kKeepState;
+  RoundNumber round = 0;
+  Carried carried = {};
+  bool operator==(const KeepState&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("carried", v.carried);
+  }
+};
+using CoordinatorMessage =
+    std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected, AreYouThere, Awaiting,
+                 LeaveJob, Resigned, NextRound, StacksWanted, CollectEvidence, HangTold, HangOver, KeepState>;
 
 }  // namespace elastic::protocol

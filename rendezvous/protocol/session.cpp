@@ -317,8 +317,8 @@ void CoordinatorSession::on(const Frame& frame, Events& events, ByteString& out)
   if (state_ != State::kStart && frame.type == FrameType::kRefused) {
     return end(refused_by(frame, version_), {}, events, out);
   }
-  if (is_known && is_optional(frame.type)) return;
   const bool is_due = frame.type == FrameType::kNodeJoins || (state_ == State::kWelcomed && has_joined_);
+  if (is_known && is_optional(frame.type) && !(is_due && is_agent_message(frame.type))) return;
   if (is_known && is_due && is_agent_message(frame.type)) return take_message(frame, events, out);
   if (state_ == State::kWelcomed && frame.type == FrameType::kKeepAlive) return take_message(frame, events, out);
   if (state_ == State::kWelcomed && frame.type == FrameType::kHolds) return take_holds(frame, events, out);

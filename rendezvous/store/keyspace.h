@@ -6,6 +6,7 @@
 #include <expected>
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -64,6 +65,23 @@ class Keyspace {
   // The bytes that replies hold and that are in no key or queue any more: values that were replaced or deleted since,
   // popped items, copies. They are not part of held_bytes().
   const LooseBytesPtr& loose() const { return loose_; }
+
+  // Calls visit(client, key) for each key that a client waits for and that is not set, in no order.
+  void each_wait(const auto& visit) const {
+    for (const auto& [client, wait] : waits_) {
+      for (const Place& place : wait.places) {
+        if (place.key != nullptr && !values_.contains(place.key->first))
+          visit(client, std::string_view(place.key->first));
+      }
+    }
+  }
+  // Whether a key is set, and the first bytes of its value: all of them if it is short. Nothing where it is not set.
+  bool has_key(std::string_view key) const { return values_.contains(key); }
+  std::optional<std::string_view> beginning_of(std::string_view key) const {
+    const auto found = values_.find(key);
+    if (found == values_.end()) return {};
+    return found->second.beginning();
+  }
 
   // Visits all keys, queues and waits: what is counted is there, and keys and clients agree on who waits. Commands call
   // it by themselves, as often as costs them little; a test may call it after each of them.

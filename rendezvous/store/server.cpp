@@ -118,6 +118,11 @@ Server::Stats Server::stats() const {
   return stats;
 }
 
+std::string Server::peer_of(ClientId client) const {
+  const auto found = connections_.find(client);
+  return found == connections_.end() ? std::string() : found->second->stream->peer();
+}
+
 Server::Connection* Server::accept(std::unique_ptr<net::Stream> stream) {
   ++stats_.accepted;
   const std::string address = stream->peer_address();

@@ -14,6 +14,7 @@
 
 #include "rendezvous/store/admission.h"
 #include "rendezvous/store/keyspace.h"
+#include "rendezvous/store/store_view.h"
 #include "src/base/limits.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
@@ -69,6 +70,10 @@ class Server final : private Outbox {
 
   Stats stats() const;
 
+  // Who waits for which keys, and who has come to the init of a group that somebody waits in. It takes longer the more
+  // clients wait, not the more keys there are.
+  StoreView view(int world_size) const;
+
  private:
   struct Connection;
 
@@ -100,6 +105,7 @@ class Server final : private Outbox {
   // Logs each kind of refusal once.
   void tell_refused(const std::string& peer, const Refusal& refusal);
   void close(ClientId client);
+  std::string peer_of(ClientId client) const;  // empty if it is no client any more
   std::size_t held_bytes() const;
   // Arranges for free memory to be returned to the system a while after much of it has become free.
   void watch_memory();

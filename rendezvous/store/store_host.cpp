@@ -93,6 +93,11 @@ void StoreHost::end_server() {
   server_.reset();
 }
 
+std::optional<StoreView> StoreHost::view(int world_size) const {
+  if (!server_) return {};
+  return server_->view(world_size);
+}
+
 status::Store StoreHost::status() const {
   status::Store out;
   if (!has_served_) return out;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,6 +29,9 @@ class StoreHost {
 
   // With kAtEndpoint: a client has connected to the coordinator's port. Between two rounds it is closed.
   void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
+
+  // What the round's store knows of who waits (Server::view); nothing if it is not here.
+  std::optional<StoreView> view(int world_size) const;
 
   // The status of the open store, with how often each operation was requested in all rounds; empty if no store was ever
   // opened.

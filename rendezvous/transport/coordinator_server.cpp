@@ -149,6 +149,12 @@ coordinator::OrderAnswered CoordinatorServer::order(const std::string& job, coor
   return *std::exchange(answer_, std::nullopt);
 }
 
+void CoordinatorServer::collect_stacks(const std::string& job, OnStacks answered) {
+  const coordinator::StacksDesk::Ticket ticket = ++last_ticket_;
+  stacks_askers_.emplace(ticket, std::move(answered));
+  on(coordinator::StacksAsked{job, ticket});
+}
+
 void CoordinatorServer::on(const coordinator::ServiceEvent& event) {
   coordinator::ServiceEffects effects = service_.on_event(event, process::boottime_ms());
   for (coordinator::ServiceEffect& effect : effects) perform(effect);
@@ -179,6 +185,11 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    if (on_judged_) on_judged_(e.job, e.check);
                  },
                  [&](coordinator::OrderAnswered& e) { answer_ = std::move(e); },
+                 [&](const coordinator::StacksAnswered& e) {
+                   for (const coordinator::StacksDesk::Ticket ticket : e.tickets) {
+                     if (const auto asker = stacks_askers_.extract(ticket)) asker.mapped()(e);
+                   }
+                 },
                  [&](const coordinator::TryDoorOf& e) { try_door(e); },
                  [&](const coordinator::Log& e) {
                    const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);

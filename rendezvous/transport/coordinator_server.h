@@ -65,6 +65,7 @@ class CoordinatorServer final : public HostedCoordinator {
   bool has_other_jobs(const std::string& job) const override { return service_.jobs() > (serves(job) ? 1U : 0U); }
   status::Coordinator status() const override;
   coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) override;
+  void collect_stacks(const std::string& job, OnStacks answered) override;
 
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
@@ -117,6 +118,8 @@ class CoordinatorServer final : public HostedCoordinator {
   std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_http_;
   std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
   std::optional<coordinator::OrderAnswered> answer_;  // to the order that is being carried out
+  std::map<coordinator::StacksDesk::Ticket, OnStacks> stacks_askers_;
+  coordinator::StacksDesk::Ticket last_ticket_ = 0;
   std::string recorded_job_;
   std::function<void(std::string_view)> recorder_;  // gets the recording of that job; empty: nothing is recorded
   std::set<std::string> told_;                      // the warnings about strangers that were logged

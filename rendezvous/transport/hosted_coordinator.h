@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/service.h"
 #include "src/net/tcp.h"
 #include "src/status/snapshot.h"
 
@@ -34,6 +35,10 @@ class HostedCoordinator {
   virtual status::Coordinator status() const = 0;
   // Carries out an operator's order in a job; an empty name is that of the only job.
   virtual coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) = 0;
+  // Collects what the workers of a job are doing; an empty name is that of the only job. `answered` gets the document,
+  // as JSON, or why there is none; it is called once, at once or later, and never after this object has gone.
+  using OnStacks = std::function<void(const coordinator::StacksAnswered& answer)>;
+  virtual void collect_stacks(const std::string& job, OnStacks answered) = 0;
 };
 
 }  // namespace elastic::transport

@@ -124,6 +124,10 @@ inline constexpr std::size_t kFailuresKept = 64;
 inline constexpr std::size_t kClaimsPerFile = 256;
 inline constexpr std::size_t kClaimFileBytes = 2 * 1024 * 1024;
 
+// Milliseconds until an import server has imported all that it will, and until one has forked the workers that are to
+// wait. It has the lowest priority, and may read thousands of files over a network.
+inline constexpr std::int64_t kImportServerMs = 600'000;
+
 // Status and metrics by HTTP: bytes of a request's head, and of its target; connections at once;
 // requests that one turn of the loop answers; bytes that a client may send ahead, and of answers that it leaves unread;
 // milliseconds in which a request must be complete, and for which a connection may be silent; and those in which a
@@ -136,7 +140,10 @@ inline constexpr std::size_t kHttpAheadBytes = 128 * 1024;
 inline constexpr std::size_t kHttpUnreadBytes = 16 * 1024 * 1024;
 inline constexpr std::int64_t kHttpIdleMs = 10'000;
 inline constexpr std::int64_t kHttpTakesMs = 60'000;
-// Bytes of an answer that --status reads.
+// Answers that come later (stacks): how many may be awaited, and for how many milliseconds.
+inline constexpr std::size_t kHttpLater = 32;
+inline constexpr std::int64_t kHttpLaterMs = 40'000;
+// Bytes of an answer that --status and --stacks read.
 inline constexpr std::size_t kHttpAnswerBytes = 64 * 1024 * 1024;
 // What /status shows: nodes, the last failures, and the last jobs that have ended.
 inline constexpr std::size_t kStatusNodes = 1024;
@@ -163,5 +170,38 @@ inline constexpr std::size_t kEventCommandsWaiting = 64;
 inline constexpr std::int64_t kEventCommandMs = 30'000;
 inline constexpr std::size_t kEventCommandOutputBytes = 4096;
 inline constexpr std::int64_t kEventCommandsEndMs = 10'000;
+
+// Progress of a rank (docs/progress.md), in what it writes: bytes of a line, lines in a tenth of a second, bytes of one
+// read, and of a file that it writes bytes per look. Bytes of DLRover's file, and of --progress-pattern; the memory of
+// the latter's expression. Milliseconds between two reports of a node to its coordinator.
+inline constexpr std::size_t kProgressLineBytes = 512;
+inline constexpr std::size_t kProgressLines = 50;
+inline constexpr std::size_t kProgressReadBytes = 16 * 1024;
+inline constexpr std::size_t kProgressFileBytes = 4096;
+inline constexpr std::size_t kProgressPatternBytes = 1024;
+inline constexpr std::int64_t kProgressPatternMemory = 1024 * 1024;
+inline constexpr std::int64_t kProgressReportMs = 5000;
+
+// The sockets of NVRx's clients (docs/progress.md): bytes of one message, connections to one socket at once, names of
+// sections, and bytes of one.
+inline constexpr std::size_t kNvrxMessageBytes = 64 * 1024;
+inline constexpr std::size_t kNvrxConnections = 4;
+inline constexpr std::size_t kNvrxSections = 64;
+inline constexpr std::size_t kNvrxSectionBytes = 64;
+
+// torchelastic's file timers (docs/hangs.md), of one node: bytes of a request, which the client keeps to PIPE_BUF;
+// timers at once; milliseconds that looking at the stacks of processes may delay their end.
+inline constexpr std::size_t kFileTimerLineBytes = 4096;
+inline constexpr std::size_t kFileTimers = 4096;
+inline constexpr std::int64_t kFileTimerStacksMs = 1500;
+
+// A hang (docs/hangs.md), in bytes: what one node's evidence takes on its way to the coordinator, and the report that
+// each node gets; of all nodes' reports together. health/hang/bounds.h has the bounds of what the evidence says.
+inline constexpr std::size_t kHangEvidenceBytes = 192 * 1024;
+inline constexpr std::size_t kHangReportBytes = 64 * 1024;
+inline constexpr std::size_t kHangReportsBytes = 64 * 1024 * 1024;
+// Nodes that were blamed for hangs, as a coordinator remembers them, and their bytes as it hands them on.
+inline constexpr std::size_t kHangCharges = 64;
+inline constexpr std::size_t kHangChargesBytes = 8 * 1024;
 
 }  // namespace elastic::limits

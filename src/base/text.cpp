@@ -182,7 +182,9 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const auto byte = static_cast<unsigned char>(text[0]);
-    const bool plain = length > 0 && byte >= 0x20 && byte != 0x7F;
+    // U+0080 to U+009F are control characters, too: U+009B does to some terminals what ESC [ does.
+    const bool is_c1 = length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+    const bool plain = length > 0 && byte >= 0x20 && byte != 0x7F && !is_c1;
     const std::size_t taken = plain ? length : 1;
     const std::string piece = plain ? std::string(text.substr(0, length)) : format("\\x{:02x}", byte);
     if (out.size() + piece.size() > max_bytes) return out + "...";

@@ -39,6 +39,8 @@ TEST_CASE("a quoted argument is read back by a shell as the same bytes") {
 TEST_CASE("what a message shows has no control characters and no broken UTF-8") {
   CHECK(printable("plain é") == "plain é");
   CHECK(printable("a\x1b[0m\xff") == "a\\x1b[0m\\xff");
+  CHECK(printable("\xc2\x9b"
+                  "31m\xc2\xa0\xc2\x80") == "\\xc2\\x9b31m\xc2\xa0\\xc2\\x80");
   CHECK(printable("abcdef", 3) == "abc...");
 }
 

@@ -27,6 +27,7 @@ HttpServer::HttpServer(Loop& loop, Answer answer)
       left_(limits::kHttpRequestsPerTurn),
       turn_(loop),
       deadlines_(loop),
+      later_(loop),
       lingering_(loop, limits::kHttpTakesMs) {}
 
 void HttpServer::adopt(std::unique_ptr<Stream> stream, std::span<const std::uint8_t> bytes, Answer answer) {
@@ -55,9 +56,9 @@ void HttpServer::read(Id id, std::span<const std::uint8_t> bytes) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
-  if (connection.ahead.empty()) {
+  if (connection.ahead.empty() && connection.later == 0) {
     if (!serve(id, connection, bytes) || bytes.empty()) return;
-    waiting_.push_back(id);
+    if (connection.later == 0) waiting_.push_back(id);
   }
   connection.ahead.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   // A client that sends so much without waiting for an answer is not a client of ours.
@@ -67,11 +68,11 @@ void HttpServer::read(Id id, std::span<const std::uint8_t> bytes) {
 bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
   using Step = http::RequestReader::Step;
   while (!bytes.empty()) {
-    if (left_ == 0) return true;
+    if (left_ == 0 || connection.later != 0) return true;
     const Step step = connection.reader.next(bytes);
     if (step == Step::kNeedMore) return true;
     --left_;
-    if (!std::exchange(turn_is_over_, true)) turn_.start(kTurnMs, [this] { begin_turn(); });
+    plan_turn();
     wait_for_more(connection);
     http::Response response;
     bool is_head = false;
@@ -80,7 +81,14 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
       response.keep_alive = false;
     } else {
       const http::Request& request = connection.reader.request();
-      response = (connection.answer ? connection.answer : answer_)(request, connection.peer_address);
+      http::Reply reply = (connection.answer ? connection.answer : answer_)(request, connection.peer_address);
+      const auto* later = std::get_if<http::Later>(&reply);
+      if (later != nullptr && !waits_for_too_many()) {
+        await(id, connection, *later, request.keep_alive);
+        continue;
+      }
+      response = later != nullptr ? http::plain(503, "too many wait for such an answer; try again later")
+                                  : std::get<http::Response>(std::move(reply));
       response.keep_alive = response.keep_alive && request.keep_alive;
       is_head = request.method == http::Method::kHead;
     }
@@ -97,6 +105,45 @@ bool HttpServer::serve(Id id, Connection& connection, http::Bytes& bytes) {
   return true;
 }
 
+bool HttpServer::waits_for_too_many() const {
+  const auto waits = [](const auto& entry) { return entry.second.later != 0; };
+  return static_cast<std::size_t>(std::ranges::count_if(connections_, waits)) >= limits::kHttpLater;
+}
+
+// The answer may come within the call, while the connection is at work.
+void HttpServer::await(Id id, Connection& connection, const http::Later& later, bool keep_alive) {
+  connection.later = ++last_later_;
+  connection.later_keeps_alive = keep_alive;
+  connection.until_ms = connection.at_most_until_ms = loop_.now_ms() + limits::kHttpLaterMs;
+  later.begin([this, id, number = connection.later, is_here = std::weak_ptr(is_here_)](http::Response response) {
+    if (is_here.expired()) return;
+    came_later_.push_back({id, number, std::move(response)});
+    later_.start(0, [this] { write_later(); });
+  });
+}
+
+void HttpServer::write_later() {
+  for (CameLater& came : std::exchange(came_later_, {})) {
+    const auto found = connections_.find(came.id);
+    if (found == connections_.end() || found->second.later != came.number) continue;
+    Connection& connection = found->second;
+    connection.later = 0;
+    came.response.keep_alive = came.response.keep_alive && connection.later_keeps_alive;
+    wait_for_more(connection);
+    write(connection, came.response, false);
+    if (!came.response.keep_alive) {
+      part(came.id);
+    } else if (!connection.ahead.empty()) {
+      waiting_.push_back(came.id);
+      plan_turn();
+    }
+  }
+}
+
+void HttpServer::plan_turn() {
+  if (!std::exchange(turn_is_over_, true)) turn_.start(kTurnMs, [this] { begin_turn(); });
+}
+
 void HttpServer::wait_for_more(Connection& connection) {
   connection.until_ms = loop_.now_ms() + limits::kHttpIdleMs;
   connection.at_most_until_ms = loop_.now_ms() + limits::kHttpTakesMs;
@@ -104,7 +151,7 @@ void HttpServer::wait_for_more(Connection& connection) {
 
 bool HttpServer::is_late(Connection& connection) {
   const std::size_t before = std::exchange(connection.untaken, connection.stream->untaken_bytes());
-  if (connection.untaken > 0 && connection.untaken < before) {
+  if (connection.later == 0 && connection.untaken > 0 && connection.untaken < before) {
     connection.until_ms = std::min(loop_.now_ms() + limits::kHttpIdleMs, connection.at_most_until_ms);
   }
   return connection.until_ms <= loop_.now_ms();
@@ -146,7 +193,7 @@ void HttpServer::begin_turn() {
     if (!serve(id, connection, rest)) continue;
     if (!rest.empty()) {
       connection.ahead.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
-      waiting_.push_back(id);
+      if (connection.later == 0) waiting_.push_back(id);
     } else if (connection.ended) {
       end(id);
     }

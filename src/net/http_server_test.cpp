@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -167,6 +170,83 @@ TEST_CASE("who sends much ahead without an answer is closed") {
   }
   while (host.connections() > 0) {
   }
+}
+
+namespace {
+
+// Answers "/later" when the test says so, and all else at once.
+struct Slow {
+  http::Reply operator()(const http::Request& request, const std::string&) {
+    if (request.path != "/later") return http::plain(200, request.path);
+    return http::Later{[this](std::function<void(http::Response)> answered) {
+      const std::lock_guard lock(mutex);
+      waiting.push_back(std::move(answered));
+      came.notify_all();
+    }};
+  }
+  std::function<void(http::Response)> take() {
+    std::unique_lock lock(mutex);
+    REQUIRE(came.wait_for(lock, std::chrono::seconds(30), [this] { return !waiting.empty(); }));
+    auto taken = std::move(waiting.front());
+    waiting.erase(waiting.begin());
+    return taken;
+  }
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<std::function<void(http::Response)>> waiting;
+};
+
+}  // namespace
+
+TEST_CASE("an answer that comes later keeps nobody else waiting, and the connection's next request follows it") {
+  Slow slow;
+  Host host([&](const http::Request& request, const std::string& peer) { return slow(request, peer); });
+  Client first(host.port);
+  REQUIRE(first.send("POST /later HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\n\r\n"));
+  const auto answer = slow.take();
+  Client second(host.port);
+  REQUIRE(second.send("GET /now HTTP/1.1\r\n\r\n"));
+  CHECK(answer_of(second).ends_with("\r\n\r\n/now\n"));
+  REQUIRE(first.send("GET /last HTTP/1.1\r\nConnection: close\r\n\r\n"));
+  host.loop.on_loop([&] { answer(http::plain(200, "done")); });
+  CHECK(answer_of(first).ends_with("\r\n\r\ndone\n"));
+  CHECK(answer_of(first).ends_with("\r\n\r\n/next\n"));
+  CHECK(answer_of(first).ends_with("\r\n\r\n/last\n"));
+  CHECK(first.ended());
+}
+
+TEST_CASE("an answer for a client that has gone, and one for a server that has gone, go nowhere") {
+  Slow slow;
+  std::function<void(http::Response)> too_late;
+  {
+    Host host([&](const http::Request& request, const std::string& peer) { return slow(request, peer); });
+    {
+      Client gone(host.port);
+      REQUIRE(gone.send("POST /later HTTP/1.1\r\n\r\n"));
+      too_late = slow.take();
+    }
+    while (host.connections() > 0) {
+    }
+    host.loop.on_loop([&] { too_late(http::plain(200, "done")); });
+    Client other(host.port);
+    REQUIRE(other.send("POST /later HTTP/1.1\r\n\r\n"));
+    too_late = slow.take();
+  }
+  too_late(http::plain(200, "done"));
+}
+
+TEST_CASE("so many answers may be awaited at once, and one more is refused") {
+  Slow slow;
+  Host host([&](const http::Request& request, const std::string& peer) { return slow(request, peer); });
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t i = 0; i < limits::kHttpLater; ++i) {
+    clients.push_back(std::make_unique<Client>(host.port));
+    REQUIRE(clients.back()->send("POST /later HTTP/1.1\r\n\r\n"));
+    (void)slow.take();
+  }
+  Client more(host.port);
+  REQUIRE(more.send("POST /later HTTP/1.1\r\n\r\n"));
+  CHECK(answer_of(more).starts_with("HTTP/1.1 503 "));
 }
 
 }  // namespace elastic::net

@@ -1,5 +1,7 @@
 #include "src/net/local_host.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 
 #include "src/base/address.h"
 #include "src/base/hosts_file.h"
+#include "src/base/unique_fd.h"
 
 namespace elastic::net {
 
@@ -56,6 +59,18 @@ std::vector<std::string> interfaces_with(const std::string& address, const std::
     }
   }
   return names;
+}
+
+std::uint16_t free_port() {
+  const UniqueFd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  const bool is_known =
+      socket_fd && bind(socket_fd.get(), any, length) == 0 && getsockname(socket_fd.get(), any, &length) == 0;
+  return is_known ? ntohs(address.sin_port) : 0;
 }
 
 }  // namespace elastic::net

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,8 @@ std::vector<std::string> addresses_elsewhere(const std::vector<std::string>& add
 // The names of the interfaces that have this numeric address, each once. Host names are not looked up, so they match
 // none.
 std::vector<std::string> interfaces_with(const std::string& address, const std::vector<net::Interface>& interfaces);
+
+// A port of the loopback address at which nobody listens now; 0: there is none.
+std::uint16_t free_port();
 
 }  // namespace elastic::net

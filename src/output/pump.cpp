@@ -189,6 +189,7 @@ bool Pump::read_once(Stream& stream) {
 void Pump::take(Stream& stream, std::string_view bytes) {
   if (stream.tail != nullptr) stream.tail->add(bytes);
   if (stream.file) stream.file->add(bytes);
+  if (settings_.on_read) settings_.on_read(stream.local_rank, stream.is_err, bytes);
   ConsoleWriter& console = console_of(stream);
   if (stream.plan.kind == StreamPlan::Kind::kPty) return console.add_raw(stream.source, bytes);
   if (stream.plan.to_console) {
@@ -213,9 +214,10 @@ void Pump::watch_rests(std::int64_t delay_ms) {
       if (!stream->has_rest() || stream->held) continue;
       const std::int64_t patience_ms = stream->plan.has_prefix ? kPrefixedRestMs : kRestMs;
       const bool silent = loop_.now_ms() - stream->read_at_ms >= patience_ms;
-      if (silent) {
+      // Where it was this process that had no time, the rest of the line is there already.
+      if (silent && !is_held_back(*stream) && !read_once(*stream)) {
         flush(*stream);
-      } else if (!rest_timer_runs_) {
+      } else if (stream->has_rest() && !rest_timer_runs_) {
         watch_rests(kRestMs);
       }
     }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/result.h"
@@ -45,6 +46,8 @@ class Pump {
     LineFilter out_filter;
     LineFilter err_filter;
     std::uint64_t log_max_bytes = 0;  // of each log file; 0: no bound
+    // Is given what workers write, as it is read, beside where that goes. May be empty.
+    std::function<void(int local_rank, bool is_err, std::string_view bytes)> on_read = {};
   };
 
   // The console writers and the thread outlive the pump.

@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "src/base/check.h"
 #include "src/net/loop.h"
@@ -91,4 +94,48 @@ TEST_CASE("the end of a round waits for no console, and one that takes later get
   console.writing = UniqueFd();
   CHECK(shown.get() == written);
   CHECK(written > limits::kConsoleWaitingBytes);
+}
+
+TEST_CASE("a line is not cut where it was this process that had no time to read the rest of it") {
+  net::Loop loop;
+  net::SideThread files;
+  Console console;
+  ConsoleWriter::Settings settings;
+  settings.descriptor = console.writing.get();
+  settings.thread = std::make_shared<ConsoleThread>(loop);
+  settings.patience_ms = 3'600'000;
+  ConsoleWriter out(settings);
+  net::Timer busy(loop);
+  net::Timer end(loop);
+  int workers_end = -1;
+  const auto say = [&workers_end](std::string_view text) {
+    REQUIRE(write(workers_end, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  };
+  // Once the first half has been read this process is busy for longer than a line is waited for.
+  const auto be_busy = [&] {
+    busy.start(0, [&] {
+      poll(nullptr, 0, 1200);
+      say("line\n");
+      end.start(0, [&loop] { loop.stop(); });
+    });
+  };
+  bool is_first = true;
+  Pump::Settings of_pump{.out_filter = LineFilter(), .err_filter = LineFilter()};
+  of_pump.on_read = [&](int, bool, std::string_view) {
+    if (std::exchange(is_first, false)) be_busy();
+  };
+  Pump pump(loop, files, std::move(of_pump), out, out);
+  WorkerOutput output;
+  output.plan.out = {.kind = StreamPlan::Kind::kPipe, .to_console = true, .has_prefix = true};
+  output.prefix = "0: ";
+  const auto ends = pump.open(0, std::move(output));
+  REQUIRE(ends);
+  workers_end = ends->out;
+  say("half a ");
+  loop.run();
+  pump.started(0);
+  pump.end_round();
+  while (!out.is_idle()) out.wait_for_room(1000);
+  console.writing = UniqueFd();
+  CHECK(console.read_all() == "0: half a line\n");
 }

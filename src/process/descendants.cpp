@@ -87,16 +87,18 @@ std::string describe(const ProcessFacts& facts) {
   return format("process {} ({}, state {}{})", facts.pid, printable(facts.name), facts.state, waiting);
 }
 
-void kill_process(const ProcessFacts& found) {
+void signal_process(const ProcessFacts& found, int signal_number) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, found.pid, 0)));
   // If the pid still names the same process, so does the descriptor, which is older.
   if (process_facts(found.pid).started != found.started) return;
   if (pidfd) {
-    syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
+    syscall(SYS_pidfd_send_signal, pidfd.get(), signal_number, nullptr, 0);
   } else {
-    kill(found.pid, SIGKILL);
+    kill(found.pid, signal_number);
   }
 }
+
+void kill_process(const ProcessFacts& found) { signal_process(found, SIGKILL); }
 
 bool processes_can_be_seen() { return access("/proc/self/stat", R_OK) == 0; }
 

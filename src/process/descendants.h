@@ -30,8 +30,10 @@ std::string command_line(pid_t pid);
 // "process 4711 (python, state D, in fuse_wait)", for messages.
 std::string describe(const ProcessFacts& facts);
 
-// Sends SIGKILL to the very process that was found, never to one that has got its pid since (but for an
+// Sends a signal to the very process that was found, never to one that has got its pid since (but for an
 // instant where the kernel has no pidfd_open, before Linux 5.3).
+void signal_process(const ProcessFacts& found, int signal_number);
+// The same with SIGKILL.
 void kill_process(const ProcessFacts& found);
 
 // False where /proc is not mounted: then no process's descendants can be found.

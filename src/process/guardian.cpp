@@ -223,6 +223,8 @@ void Guardian::reap() {
       if (channel_) read_channel();
       launcher_ended(status);
     }
+    // A launcher of several threads that is killed may give us its workers before it can be waited for.
+    kill_group_of_worker(info.si_pid);
     waitpid(info.si_pid, nullptr, WNOHANG);
   }
 }

@@ -52,6 +52,7 @@ struct GuardianSettings {
   std::string cgroup;               // the directory of the workers' cgroup, killed and removed at the end; may be empty
   rlim_t descriptors_below = 1024;  // those inherited lie below this number
   LocalTasksHost* local_tasks = nullptr;  // is told the guardian's exit status, as the last step; outlives the call
+  std::string directory = {};             // of this launch (job_directory.h), removed at the end; may be empty
 };
 
 // Forks. Returns in the launcher only, with its end of the channel; the guardian never returns: it exits with

@@ -15,6 +15,7 @@
 #include "src/base/text.h"
 #include "src/process/clock.h"
 #include "src/process/guardian_process.h"
+#include "src/process/job_directory.h"
 
 namespace elastic::process {
 namespace {
@@ -25,6 +26,8 @@ constexpr std::int64_t kSweepMs = 1500;
 constexpr std::int64_t kLeavingSweepMs = 500;
 // The time between two reads of /proc while the children of killed processes become ours, or the launcher's.
 constexpr int kSweepLookMs = 10;
+// How long removing the launch's directory may take.
+constexpr std::int64_t kRemoveMs = 300;
 // How long sending the farewell may take.
 constexpr std::int64_t kFarewellMs = 1000;
 
@@ -74,6 +77,14 @@ bool Guardian::kill_known_workers() {
     if (worker.pidfd) send_signal(worker.pidfd.get(), SIGKILL);
   }
   return was_running;
+}
+
+// `child` is a child of ours that has ended, and was not reaped. Does nothing if it is no worker.
+void Guardian::kill_group_of_worker(pid_t child) {
+  if (channel_) read_channel();
+  const auto worker = std::ranges::find(workers_, child, &KnownWorker::pid);
+  if (worker == workers_.end() || (worker->pidfd && !send_signal(worker->pidfd.get(), 0))) return;
+  kill(-child, SIGKILL);
 }
 
 // The launcher is stopped, or hangs, or all processes were frozen. The launcher is left alone: it judges its lease
@@ -147,6 +158,7 @@ void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
   for (const ProcessFacts& survivor : survivors) {
     log::critical("left_behind", format("{} did not exit after SIGKILL; giving up on it", describe(survivor)));
   }
+  if (!settings_.directory.empty()) remove_job_directory(settings_.directory, kRemoveMs);
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
   if (settings_.local_tasks != nullptr) settings_.local_tasks->tell(status);
   _exit(status);

@@ -46,6 +46,7 @@ class Guardian {
 
   // Returns whether one of them was still running.
   bool kill_known_workers();
+  void kill_group_of_worker(pid_t child);
   void kill_cgroup() const;
   void end_launcher();
   [[noreturn]] void launcher_ended(int status);

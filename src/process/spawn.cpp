@@ -96,6 +96,9 @@ int become(const Prepared& prepared) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
   // The launcher may have died before the line above took effect.
   if (getppid() != prepared.launcher) return ESRCH;
+  // Where Yama restricts ptrace, our other children may read this one's memory (--stacks) only if it says so itself.
+  // Execution keeps that. Without Yama it is refused, and not needed.
+  prctl(PR_SET_PTRACER, prepared.launcher, 0, 0, 0);
   const SpawnContext& context = *prepared.context;
   // If that fails, process groups and subreapers still find every process.
   if (!prepared.born_in_cgroup && context.cgroup_procs >= 0) (void)!write(context.cgroup_procs, "0", 1);

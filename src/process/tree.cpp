@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,19 +79,39 @@ void WorkerTree::adopt(int local_rank, pid_t pid) {
   if (context_.guardian >= 0) introduce_to_guardian(context_.guardian, pid);
 }
 
-Result<pid_t> WorkerTree::start_aside(const Command& command) {
-  ELASTIC_CHECK(aside_ == 0);
+Result<pid_t> WorkerTree::start_outside(const Command& command) const {
   SpawnContext context = context_;
   context.cgroup = context.cgroup_procs = -1;
-  const auto pid = spawn(command, context);
+  return spawn(command, context);
+}
+
+Result<pid_t> WorkerTree::start_aside(const Command& command) {
+  ELASTIC_CHECK(aside_ == 0);
+  const auto pid = start_outside(command);
   if (pid) aside_ = *pid;
   return pid;
 }
 
+Result<pid_t> WorkerTree::start_onlooker(const Command& command) {
+  const auto pid = start_outside(command);
+  if (pid) onlookers_.insert(*pid);
+  return pid;
+}
+
+void WorkerTree::end_onlooker(pid_t pid) {
+  if (onlookers_.erase(pid) == 0) return;
+  kill(-pid, SIGKILL);
+  ended_asides_.insert(pid);
+}
+
 // What it has forked is in its group as long as it is in its session: whoever makes a session of his own is a worker.
+void WorkerTree::kill_aside() {
+  if (aside_ != 0) kill(-aside_, SIGKILL);
+}
+
 void WorkerTree::end_aside() {
   if (aside_ == 0) return;
-  kill(-aside_, SIGKILL);
+  kill_aside();
   ended_asides_.insert(std::exchange(aside_, 0));
 }
 
@@ -101,11 +122,34 @@ void WorkerTree::kill_helper() {
   if (helper != workers_.end()) kill(-helper->second.pid, SIGKILL);
 }
 
-void WorkerTree::signal_groups(int signal_number) {
+void WorkerTree::signal_group_of(Worker& worker, int signal_number) {
+  if (worker.exited && !worker.group_gone) worker.group_gone = !group_outlived(worker.pid);
+  if (!worker.group_gone) kill(-worker.pid, signal_number);
+}
+
+void WorkerTree::signal_other_groups(int signal_number, int spared_local_rank) {
+  ELASTIC_CHECK(signal_number != SIGKILL);
   for (auto& [local_rank, worker] : workers_) {
-    if (worker.exited && !worker.group_gone) worker.group_gone = !group_outlived(worker.pid);
-    if (!worker.group_gone) kill(-worker.pid, signal_number);
+    if (local_rank != spared_local_rank) signal_group_of(worker, signal_number);
   }
+}
+
+void WorkerTree::signal_group(int signal_number, int local_rank) {
+  ELASTIC_CHECK(signal_number != SIGKILL);
+  const auto found = workers_.find(local_rank);
+  if (found != workers_.end()) signal_group_of(found->second, signal_number);
+}
+
+void WorkerTree::forbid_core_dumps() {
+  // Of 1 byte no file is made, and a program that takes dumps from a pipe is not started either (core(5)).
+  constexpr rlimit kNone{1, 1};
+  for (const auto& [local_rank, worker] : workers_) {
+    if (!worker.exited) (void)prlimit(worker.pid, RLIMIT_CORE, &kNone, nullptr);
+  }
+}
+
+void WorkerTree::signal_groups(int signal_number) {
+  for (auto& [local_rank, worker] : workers_) signal_group_of(worker, signal_number);
   if (signal_number != SIGKILL) return;
   killing_ = true;
   kill_all();
@@ -147,7 +191,7 @@ void WorkerTree::look_again() {
 bool WorkerTree::has_children() const {
   siginfo_t info{};
   if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
-  return (aside_ == 0 && ended_asides_.empty()) || !survivors().empty();
+  return (aside_ == 0 && ended_asides_.empty() && onlookers_.empty()) || !survivors().empty();
 }
 
 // Reaps what has ended: workers, and orphans that became our children because we are their subreaper.
@@ -186,7 +230,7 @@ std::vector<WorkerTree::Background> WorkerTree::background() const {
 
 void WorkerTree::reaped(pid_t pid, ExitStatus status) {
   std::erase_if(abandoned_, [pid](const auto& known) { return known.first == pid; });
-  if (ended_asides_.erase(pid) > 0) return;
+  if (ended_asides_.erase(pid) > 0 || onlookers_.erase(pid) > 0) return;
   if (pid == aside_) {
     aside_ = 0;
     if (handlers_.on_aside_exit) handlers_.on_aside_exit(status);
@@ -252,10 +296,13 @@ bool WorkerTree::strays_left() {
 std::vector<ProcessFacts> WorkerTree::survivors() const {
   std::vector<ProcessFacts> left = descendants_of(getpid());
   std::erase_if(left, [this](const ProcessFacts& facts) {
-    const bool is_aside = (aside_ != 0 && facts.session == aside_) || ended_asides_.contains(facts.session);
-    return is_aside || abandoned_.contains({facts.pid, facts.started});
+    return is_beside(facts.session) || abandoned_.contains({facts.pid, facts.started});
   });
   return left;
+}
+
+bool WorkerTree::is_beside(pid_t session) const {
+  return (aside_ != 0 && session == aside_) || ended_asides_.contains(session) || onlookers_.contains(session);
 }
 
 void WorkerTree::abandon() {

@@ -55,8 +55,16 @@ class WorkerTree {
   // Starts a process beside the workers, one at a time: neither it nor what stays in its session is signalled, killed
   // or waited for with them, and it is in no cgroup of theirs. It lives until end_aside(), or until this process ends.
   Result<pid_t> start_aside(const Command& command);
-  // Kills all of that session. Another one may be started at once.
+  // Kills all of that session; on_aside_exit tells the end.
+  void kill_aside();
+  // The same, but its end is not told. Another one may be started at once.
   void end_aside();
+
+  // Starts a process that looks at the workers; several may run at once. Neither it nor what stays in its session is
+  // signalled, killed or waited for with them, and it is in no cgroup of theirs. Its end is not told.
+  Result<pid_t> start_onlooker(const Command& command);
+  // Kills all of that session; without effect where it has ended.
+  void end_onlooker(pid_t pid);
 
   // Starts a process that is no worker, one at a time. It is signalled, and waited for by on_all_gone, as workers are.
   // If no worker was started before it has ended, the processes that it has left behind are killed then.
@@ -67,6 +75,12 @@ class WorkerTree {
   // Sends a signal to every process group that still has a process, also where its leader has gone. SIGKILL
   // goes to every descendant, also to those that have left their group, and again to new ones until all are gone.
   void signal_groups(int signal_number);
+  // Workers that run write no core dump from now on.
+  void forbid_core_dumps();
+  // The same but for one worker's group. Not for SIGKILL.
+  void signal_other_groups(int signal_number, int spared_local_rank);
+  // The same to one worker's group alone. Not for SIGKILL.
+  void signal_group(int signal_number, int local_rank);
 
   // Whether a signal was sent by a worker or by one of its descendants. If the sender has ended, only its pid and its
   // user are known: while there are workers it counts as one of them if the user is ours, for hardly anybody else
@@ -105,9 +119,12 @@ class WorkerTree {
   static constexpr int kHelper = -1;  // the helper's, in place of a local rank
 
   bool has_children() const;
+  Result<pid_t> start_outside(const Command& command) const;
+  void signal_group_of(Worker& worker, int signal_number);
   void reap();
   void reaped(pid_t pid, ExitStatus status);
   void kill_what_helper_left();
+  bool is_beside(pid_t session) const;
   void told_childless();
   void look_at_groups();
   void look_again();
@@ -121,7 +138,8 @@ class WorkerTree {
   std::map<int, Worker> workers_;                        // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   pid_t aside_ = 0;                                      // the process beside the workers; 0: there is none
-  std::set<pid_t> ended_asides_;                         // earlier ones that were killed, and are not reaped
+  std::set<pid_t> onlookers_;                            // that run
+  std::set<pid_t> ended_asides_;                         // those and onlookers that were killed, and are not reaped
   bool expecting_all_gone_ = false;
   bool killing_ = false;  // SIGKILL was sent, and not all are gone
   SignalSource child_signals_;

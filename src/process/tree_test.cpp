@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -186,4 +188,34 @@ TEST_CASE("what a helper that is killed leaves behind is killed with it, a daemo
   CHECK(poll(&polled, 1, 10'000) == 1);
   CHECK((polled.revents & POLLHUP) != 0);
   close(ends[0]);
+}
+
+TEST_CASE("a process that looks at workers is none of them: it is not signalled with them, nor waited for") {
+  Fixture f;
+  REQUIRE(f.tree.start(0, shell("exec sleep 1000")));
+  const auto onlooker = f.tree.start_onlooker(shell("trap 'exit 3' TERM; sleep 1000 & wait"));
+  const auto other = f.tree.start_onlooker(shell("exit 0"));
+  REQUIRE(onlooker);
+  REQUIRE(other);
+  CHECK(getsid(*onlooker) == *onlooker);
+  f.tree.signal_groups(SIGTERM);
+  f.tree.signal_groups(SIGKILL);
+  f.run_until_gone();
+  CHECK(f.exits.size() == 1);
+  CHECK(kill(*onlooker, 0) == 0);
+  CHECK(f.tree.survivors().empty());
+  f.tree.end_onlooker(*onlooker);
+  f.tree.end_onlooker(*onlooker);
+  f.tree.end_onlooker(1);  // nobody's
+  // It is reaped, of which nobody is told.
+  net::Timer timer(f.loop);
+  int error = 0;
+  std::function<void()> look = [&] {
+    error = kill(*onlooker, 0) == 0 ? 0 : errno;
+    if (error != 0) return f.loop.stop();
+    timer.start(1, look);
+  };
+  look();
+  f.loop.run();
+  CHECK(error == ESRCH);
 }

@@ -19,6 +19,7 @@ void shorten(FailedWorker& worker, std::size_t bytes) {
     worker.tail.lines_before.reset();  // the lines that were cut are not counted
   }
   keep_end(worker.kernel_log);
+  if (worker.timer) shorten_stack(*worker.timer, bytes);
   if (!worker.error) return;
   keep_end(worker.error->traceback);
   keep_end(worker.error->message);

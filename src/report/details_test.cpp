@@ -44,6 +44,22 @@ TEST_CASE("what a node tells of its worker stands in another node's report, and 
   CHECK(report.failures.back().tail.none_because == "it ran on another node");
 }
 
+TEST_CASE("details have the timer for which a worker was signalled, and of a long stack the newest calls") {
+  FailedWorker worker = failed();
+  worker.timer = ExpiredTimer{.scope = "load", .late_ms = 104, .signal = 9, .pid = 4711};
+  for (int line = 1; line <= 64; ++line) worker.timer->stack.push_back({"f", std::string(200, 'x'), line});
+  JobReport report = elsewhere();
+  add_details(report, details_of(worker, "job", 65'536));
+  CHECK(report.failures.front().timer == worker.timer);
+  report = elsewhere();
+  add_details(report, details_of(worker, "job", 8192));
+  REQUIRE(report.failures.front().timer);
+  const HangStack& stack = report.failures.front().timer->stack;
+  CHECK(stack.size() > 4);
+  CHECK(stack.size() < 64);
+  CHECK(stack.front().line == 1);
+}
+
 TEST_CASE("why nothing was kept of its stderr is told, too") {
   FailedWorker silent = failed();
   silent.tail = {.none_because = "--stderr-tail=never"};

@@ -49,6 +49,11 @@ Result<ErrorFile> parse_error_file(std::string_view text) {
   return out;
 }
 
+bool is_whole_record(std::string_view text) {
+  const auto file = parse_error_file(text);
+  return file && !file->plain_message && !file->message.empty() && !file->traceback.empty() && file->timestamp_s > 0;
+}
+
 Result<std::string> error_file_for_parent(std::string_view text, int python_code) {
   auto json = read(text);
   if (!json) return std::unexpected(json.error());

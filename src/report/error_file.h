@@ -31,6 +31,9 @@ struct ErrorFile {
 // members.
 Result<ErrorFile> parse_error_file(std::string_view text);
 
+// Whether that is a whole error.json, as @record writes it of an exception.
+bool is_whole_record(std::string_view text);
+
 // Makes the text that the launcher writes to its own TORCHELASTIC_ERROR_FILE when the worker with that error.json
 // failed first: the same text, but with message.errorCode set, as torch does, where the code is not 0 and the
 // message is an object. `python_code`: the exit code, or minus the signal. Fails as

@@ -129,3 +129,12 @@ TEST_CASE("no exit code is put where torch puts none") {
   CHECK(*error_file_for_parent(R"({"message": "boom", "timestamp": 5})", 1) == R"({"message":"boom","timestamp":5})");
   CHECK(error_file_for_parent("{}", 1).error().reason == "it has no \"message\"");
 }
+
+TEST_CASE("only the whole text of an exception, as @record writes it, is a whole record") {
+  CHECK(is_whole_record(kRecorded));
+  for (std::size_t bytes = 0; bytes < kRecorded.size(); ++bytes)
+    CHECK_FALSE(is_whole_record(kRecorded.substr(0, bytes)));
+  CHECK_FALSE(is_whole_record(R"({"message": "boom", "timestamp": 1795279603})"));
+  CHECK_FALSE(is_whole_record(R"({"message": {"message": "boom"}})"));
+  CHECK_FALSE(is_whole_record(R"({"message": {"message": "boom", "extraInfo": {"py_callstack": "Traceback"}}})"));
+}

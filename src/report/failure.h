@@ -9,7 +9,10 @@
 #include "src/base/exit_status.h"
 #include "src/base/limits.h"
 #include "src/base/outcome.h"
+#include "src/base/worker_start.h"
 #include "src/report/error_file.h"
+#include "src/report/expired_timer.h"
+#include "src/report/hang.h"
 
 // What is known about a job that has ended, as plain values. The launcher fills them in, or they are read again
 // from failure.json; summary.h and html.h print them. Texts are as the system and the workers wrote
@@ -40,6 +43,7 @@ struct FailedWorker {
   ExitStatus exit = {};
   std::int64_t wall_ms = 0;    // when it was seen to have ended: Unix time in ms by the node's clock
   bool stopped_by_us = false;  // it ended after its process group had been told to stop
+  WorkerStart start = WorkerStart::kFresh;
 
   std::string error_file = {};          // path of its error.json; empty if there is none
   std::optional<ErrorFile> error = {};  // the contents of that file
@@ -50,8 +54,9 @@ struct FailedWorker {
 
   // The evidence that the kernel killed it, or a process of it, for lack of memory; empty if there is none.
   std::string oom_evidence = {};
-  std::string kernel_log = {};  // lines about GPUs and memory in the kernel log while it ran
-  std::string core_file = {};   // where its core dump is, or which program takes them; empty: not known
+  std::string kernel_log = {};             // lines about GPUs and memory in the kernel log while it ran
+  std::string core_file = {};              // where its core dump is, or which program takes them; empty: not known
+  std::optional<ExpiredTimer> timer = {};  // for which it, or a process of it, was signalled; nothing: there was none
   StderrTail tail = {};
 
   // "rank 5 (node 1, local rank 1, pid 4711)"; node 0 is left out.
@@ -68,7 +73,8 @@ struct RoundReport {
   std::int64_t ended_ms = 0;
   int first_rank = 0;  // the node's ranks: first_rank .. first_rank + rank_count - 1
   int rank_count = 0;
-  std::string reason = {};  // why this round began, as a clause; empty for the first one
+  WorkerStart start = WorkerStart::kFresh;  // of the node's workers
+  std::string reason = {};                  // why this round began, as a clause; empty for the first one
   // The failures of a round before the last one; the last round's are JobReport::failures.
   std::vector<FailedWorker> failures = {};
 };
@@ -96,6 +102,8 @@ struct JobReport {
   std::vector<RoundReport> rounds = {};
   // The failures of the last round: the first cause first, then in order of time.
   std::vector<FailedWorker> failures = {};
+  // The last hang that was told of; nothing: none was.
+  std::optional<Hang> hang = {};
 
   // The first worker that failed by itself; null if none did. Points into this value.
   const FailedWorker* first_failure() const;

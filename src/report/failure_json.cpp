@@ -39,9 +39,10 @@ void fields(auto& io, Is<FailedWorker> auto& v) {
   io("core_dumped", v.exit.core_dumped);
   io("wall_ms", v.wall_ms, kUnixMs);
   io.leads("time");
-  each(io, "stopped_by_us", v.stopped_by_us, "error_came_first", v.error_came_first, "error_file", v.error_file);
+  each(io, "stopped_by_us", v.stopped_by_us, "start", v.start);
+  each(io, "error_came_first", v.error_came_first, "error_file", v.error_file);
   each(io, "error", v.error, "error_file_problem", v.error_file_problem, "oom_evidence", v.oom_evidence);
-  each(io, "kernel_log", v.kernel_log, "core_file", v.core_file);
+  each(io, "kernel_log", v.kernel_log, "core_file", v.core_file, "timer", v.timer);
   io.leads("likely_cause");
   io("stderr_tail", v.tail);
 }
@@ -49,7 +50,7 @@ void fields(auto& io, Is<RoundReport> auto& v) {
   each(io, "round", v.round, "restart_count", v.restart_count, "node_rank", v.node_rank, "host", v.host);
   io("began_ms", v.began_ms, kUnixMs);
   io("ended_ms", v.ended_ms, kUnixMs);
-  each(io, "first_rank", v.first_rank, "rank_count", v.rank_count, "reason", v.reason);
+  each(io, "first_rank", v.first_rank, "rank_count", v.rank_count, "start", v.start, "reason", v.reason);
 }
 void fields(auto& io, Is<JobReport> auto& v) {
   each(io, "elastic_run", v.version, "run_id", v.run_id, "title", v.title, "program", v.program);
@@ -57,6 +58,7 @@ void fields(auto& io, Is<JobReport> auto& v) {
   each(io, "max_restarts", v.max_restarts, "log_directory", v.log_directory, "left_behind", v.left_behind);
   each(io, "host", v.host, "node_rank", v.node_rank);
   io("utc_offset_s", v.utc_offset_s, Bounds{-kDaySeconds, kDaySeconds});
+  io("hang", v.hang);
 }
 
 namespace {
@@ -74,6 +76,7 @@ FailedWorker shortened(FailedWorker worker, std::size_t max_bytes) {
   }
   cut(tail.bytes);
   cut(worker.kernel_log);
+  if (worker.timer) shorten_stack(*worker.timer, max_bytes);
   if (worker.error) {
     cut(worker.error->message);
     cut(worker.error->traceback);

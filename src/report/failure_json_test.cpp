@@ -8,6 +8,7 @@
 #include "src/base/json.h"
 #include "src/base/screen_text.h"
 #include "src/report/base64.h"
+#include "src/report/hang_test_support.h"
 #include "src/report/summary.h"
 
 using namespace elastic;
@@ -23,12 +24,19 @@ FailedWorker full_worker() {
           .pid = 4711,
           .exit = {.signal = SIGSEGV, .core_dumped = true},
           .wall_ms = 1'795'279'603'500,
+          .start = WorkerStart::kWarm,
           .error_file = "/logs/error.json",
           .error = ErrorFile{.message = "m", .traceback = "t\n", .timestamp_s = 1795279602, .error_code = -11},
           .error_file_problem = "none really",
           .oom_evidence = "oom_kill 0 -> 1",
           .kernel_log = "NVRM: Xid",
           .core_file = "/var/cores/x",
+          .timer = ExpiredTimer{.scope = "load",
+                                .late_ms = 104,
+                                .signal = SIGSEGV,
+                                .pid = 4711,
+                                .stack = {{.function = "load_batch", .file = "/job/train.py", .line = 12}},
+                                .problem = "none really"},
           .tail = {.bytes = "last words \xff\n", .source = "/logs/stderr.log", .lines_before = 17}};
 }
 
@@ -45,7 +53,8 @@ JobReport full_report() {
                    .host = "node0.example.com",
                    .node_rank = 1,
                    .utc_offset_s = -3600,
-                   .failures = {full_worker()}};
+                   .failures = {full_worker()},
+                   .hang = testing::full_hang()};
   report.failures.push_back({.rank = 3,
                              .exit = {.code = 3},
                              .stopped_by_us = true,
@@ -58,6 +67,7 @@ JobReport full_report() {
                     .ended_ms = 9,
                     .first_rank = 8,
                     .rank_count = 8,
+                    .start = WorkerStart::kWarm,
                     .failures = {full_worker()}},
                    {.round = 1, .restart_count = 1, .began_ms = 10, .ended_ms = 20, .reason = "a worker failed"}};
   return report;
@@ -85,11 +95,27 @@ TEST_CASE("a report that was written and read again is the same, and prints the 
   CHECK(worker.tail.bytes == "last words \xff\n");
   CHECK(worker.tail.lines_before == 17);
   CHECK(worker.error == full_worker().error);
+  CHECK(worker.timer == full_worker().timer);
   CHECK(worker.exit.core_dumped);
   CHECK(again.failures.at(1).stopped_by_us);
+  CHECK(again.failures.at(0).start == WorkerStart::kWarm);
+  CHECK(again.rounds.at(0).start == WorkerStart::kWarm);
+  CHECK(again.rounds.at(1).start == WorkerStart::kFresh);
+  CHECK(text.contains("\"start\": \"fresh\""));
   CHECK_FALSE(again.failures.at(1).tail.lines_before);
   CHECK(again.rounds.at(1).reason == "a worker failed");
   CHECK(again.rounds.at(0).failures.at(0).pid == 4711);
+  CHECK(again.hang == testing::full_hang());
+}
+
+TEST_CASE("failure.json has the last hang, and null where none was told") {
+  const auto json = Json::parse(failure_json(full_report()), "x");
+  REQUIRE(json);
+  CHECK(json->find("hang")->text_or_empty("state") == "open");
+  CHECK(json->find("hang")->find("verdict")->text_or_empty("name") == "behind");
+  CHECK(failure_json({}).contains("\"hang\": null"));
+  CHECK_FALSE(read(R"({"version": 1, "outcome": "failed", "hang": 5})").hang.has_value());
+  CHECK_FALSE(read(R"({"version": 1, "outcome": "failed"})").hang.has_value());
 }
 
 TEST_CASE("failure.json is valid UTF-8 whatever bytes the job has used") {

@@ -10,6 +10,7 @@
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
 #include "src/report/culprit.h"
+#include "src/report/hang_html.h"
 #include "src/report/python_traceback.h"
 
 namespace elastic::report {
@@ -37,7 +38,8 @@ std::string heading(const JobReport& report) {
 }
 
 std::string how(const FailedWorker& worker) {
-  return worker.exit.text() + (worker.oom_evidence.empty() ? "" : " (out of memory)");
+  if (!worker.oom_evidence.empty()) return worker.exit.text() + " (out of memory)";
+  return worker.exit.text() + (worker.timer ? " (its timer expired)" : "");
 }
 
 std::string facts(const JobReport& report) {
@@ -223,6 +225,14 @@ std::string details(std::string_view title, const std::string& escaped) {
   return format("<details><summary>{}</summary><pre>{}</pre></details>\n", title, escaped);
 }
 
+std::string stack_of(const ExpiredTimer& timer) {
+  std::string out;
+  for (const HangFrame& frame : timer.stack) {
+    out += format("{}  {}:{}\n", html_text(frame.function), html_text(frame.file), frame.line);
+  }
+  return out;
+}
+
 std::string last_words(const FailedWorker& worker) {
   std::string out;
   const std::string_view tail = worker.tail.bytes;
@@ -239,6 +249,7 @@ std::string last_words(const FailedWorker& worker) {
   if (tail.empty() && !worker.tail.none_because.empty()) {
     out += details("no stderr", html_text(worker.tail.none_because));
   }
+  if (worker.timer && !worker.timer->stack.empty()) out += details("stack at its timer", stack_of(*worker.timer));
   if (!worker.oom_evidence.empty()) out += details("memory", html_text(worker.oom_evidence));
   if (!worker.kernel_log.empty()) out += details("kernel log", html_text(worker.kernel_log));
   if (!worker.core_file.empty()) out += details("core", html_text(worker.core_file));
@@ -274,9 +285,12 @@ std::string ranks_table(std::string_view title, const std::vector<FailedWorker>&
 
 std::string html_page(const JobReport& report) {
   const std::string title = heading(report);
-  std::string out = html_beginning(title, kStyle);
+  const std::string hang_rules = report.hang ? std::string(hang_style()) : std::string();
+  std::string out = html_beginning(title, std::string(kStyle) + hang_rules);
   out += format("<h1>{}</h1>\n", title);
-  out += facts(report) + first_cause(report) + time_line(report);
+  out += facts(report) + first_cause(report);
+  if (report.hang) out += "<h2>The last hang</h2>\n" + hang_section(*report.hang, report.utc_offset_s);
+  out += time_line(report);
   out += ranks_table("Ranks of the last round", report.failures, report.utc_offset_s);
   for (auto round = report.rounds.rbegin(); round != report.rounds.rend(); ++round) {
     const std::string where = report.node_rank != round->node_rank ? format(", node {}", round->node_rank) : "";

@@ -89,6 +89,7 @@ TEST_CASE("no text of a job can break out of its place on the page") {
   report.outcome = JobReport::Outcome::kFailed;
   for (FailedWorker& worker : report.failures) {
     worker.host = worker.error_file = worker.error_file_problem = worker.oom_evidence = evil;
+    worker.timer = ExpiredTimer{.scope = evil, .stack = {{.function = evil, .file = evil}}, .problem = evil};
     worker.kernel_log = worker.core_file = worker.tail.source = evil;
     worker.error = ErrorFile{.message = evil, .traceback = evil};
     worker.tail.bytes = evil;

@@ -4,7 +4,9 @@
 
 #include "src/base/program_name.h"
 #include "src/base/screen_text.h"
+#include "src/base/signals.h"
 #include "src/base/text.h"
+#include "src/base/wall_time.h"
 #include "src/report/cause_rules.h"
 #include "src/report/python_traceback.h"
 #include "src/report/xid.h"
@@ -123,6 +125,19 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
   return {};
 }
 
+// elastic-run itself has ended it, as the script had asked for.
+Cause of_timer(const FailedWorker& worker) {
+  const ExpiredTimer& timer = *worker.timer;
+  const std::string place = timer_place(timer);
+  return Cause{
+      .rule = "timer-expired",
+      .sentence = in_our_name(format("{} expired (file timer), and elastic-run sent {} {} {} later",
+                                     timer_name(timer, worker.pid), timer.pid == worker.pid ? "it" : "that process",
+                                     signal_name(timer.signal), span_text(timer.late_ms))),
+      .evidence = place.empty() ? quote("not known: " + timer.problem, {}) : quote("at " + place, {}),
+      .source = "Python stack"};
+}
+
 // Finds a cause by the exit status alone, where nothing else says anything.
 std::optional<Cause> from_exit(const FailedWorker& worker) {
   const auto cause = [&](std::string_view rule, std::string_view sentence) {
@@ -182,6 +197,7 @@ std::optional<Cause> cause_in_output(const FailedWorker& worker) {
 std::optional<Cause> likely_cause(const FailedWorker& worker) {
   if (worker.stopped_by_us) return {};
   if (auto cause = from_kernel(worker)) return cause;
+  if (worker.timer) return of_timer(worker);
   if (auto cause = cause_in_output(worker)) return cause;
   const auto xid = worst_xid(worker.kernel_log);
   if (xid && xid->weight != XidWeight::kConsequence) return of_xid(*xid);

@@ -308,6 +308,29 @@ TEST_CASE("cause: killed for memory, with the evidence, before all that the work
   check_cause(worker, "killed-for-memory", "Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel log");
 }
 
+TEST_CASE("cause: a file timer that expired, with where Python stood, behind what the kernel says") {
+  FailedWorker worker = died(raised("RuntimeError: CUDA error: out of memory"), {.signal = SIGKILL});
+  worker.pid = 4711;
+  worker.timer = ExpiredTimer{.scope = "load",
+                              .late_ms = 104,
+                              .signal = SIGKILL,
+                              .pid = 4711,
+                              .stack = {{.function = "load_batch", .file = "/job/train.py", .line = 12}}};
+  check_cause(worker, "timer-expired", "at load_batch train.py:12", "Python stack");
+  CHECK(likely_cause(worker)->sentence ==
+        "its timer 'load' expired (file timer), and elastic-run sent it SIGKILL 0.104 s later");
+  CHECK(!likely_cause(worker)->lost_peer);
+  worker.timer->pid = 4712;
+  worker.timer->stack.clear();
+  worker.timer->problem = "there was no time for it";
+  check_cause(worker, "timer-expired", "not known: there was no time for it", "Python stack");
+  CHECK(likely_cause(worker)->sentence ==
+        "the timer 'load' of its process 4712 expired (file timer), and elastic-run sent that process SIGKILL 0.104 s "
+        "later");
+  worker.oom_evidence = "memory.events of /user.slice/job: oom_kill 0 -> 1\n";
+  check_cause(worker, "killed-for-memory", "memory.events of /user.slice/job: oom_kill 0 -> 1", "cgroup");
+}
+
 TEST_CASE("cause: every known Xid has its meaning, hardware comes before programs") {
   const auto sentence = [](std::string_view log) {
     return likely_cause({.exit = {.signal = SIGABRT}, .kernel_log = std::string(log)})->sentence;

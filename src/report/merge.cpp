@@ -108,6 +108,7 @@ void complete(FailedWorker& worker, const FailedWorker& other) {
   fill(worker.kernel_log, other.kernel_log);
   fill(worker.core_file, other.core_file);
   if (!worker.error) worker.error = other.error;
+  if (!worker.timer) worker.timer = other.timer;
   // Only the worker's own node knows when its error.json was written.
   if (other.error_came_first && worker.stopped_by_us) worker.stopped_by_us = false;
   worker.error_came_first = worker.error_came_first || other.error_came_first;
@@ -138,6 +139,7 @@ Result<JobReport> merge_reports(std::vector<JobReport> reports) {
     }
     if (gravity(report.outcome) > gravity(out.outcome)) out.outcome = report.outcome;
     fill(out.reason, report.reason);
+    if (report.hang && (!out.hang || report.hang->round > out.hang->round)) out.hang = std::move(report.hang);
     add_text(out.log_directory, report.log_directory);
     add_text(out.left_behind, report.left_behind);
     out.restarts_used = std::max(out.restarts_used, report.restarts_used);

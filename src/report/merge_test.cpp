@@ -45,6 +45,17 @@ TEST_CASE("several nodes' failures come in order of time, those that were only s
   CHECK(merged->host == "node0");
 }
 
+TEST_CASE("of several nodes' hangs the one of the last round is kept, whichever node tells it") {
+  JobReport first = node(0, {});
+  first.hang = Hang{.round = 1, .cause = "old"};
+  JobReport second = node(1, {});
+  second.hang = Hang{.round = 2, .cause = "new"};
+  const auto merged = merge_reports({first, second, node(2, {})});
+  REQUIRE(merged);
+  REQUIRE(merged->hang);
+  CHECK(merged->hang->cause == "new");
+}
+
 TEST_CASE(
     "a worker that lost its peer comes behind the one that failed, whatever the nodes' clocks "
     "say") {
@@ -62,6 +73,7 @@ TEST_CASE("a worker that two reports name is there once, with what either knows"
   known.host = "node1";
   known.error = ErrorFile{.message = "m"};
   known.oom_evidence = "oom";
+  known.timer = ExpiredTimer{.scope = "load"};
   const auto merged = merge_reports({node(0, {bare}), node(1, {known}), node(1, {known})});
   REQUIRE(merged);
   REQUIRE(merged->failures.size() == 1);
@@ -70,6 +82,7 @@ TEST_CASE("a worker that two reports name is there once, with what either knows"
   CHECK(worker.tail.bytes == "last words\n");
   CHECK(worker.error->message == "m");
   CHECK(worker.oom_evidence == "oom");
+  CHECK(worker.timer == ExpiredTimer{.scope = "load"});
   CHECK(merged->rounds.size() == 2);
 }
 

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kReasonBytes = 700;
 constexpr std::size_t kHostBytes = 255;
 constexpr std::size_t kWordsBytes = 200;
+constexpr std::size_t kCauseBytes = 150;
 constexpr std::size_t kColumns = 96;  // behind two blanks
 constexpr std::string_view kIndent = "    ";
 
@@ -69,6 +70,16 @@ std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const
   return out;
 }
 
+// What the job waited for when it ended; empty unless it hung then.
+std::string hang_lines(const JobReport& report) {
+  if (!report.hang || report.hang->end != HangEnd::kOpen) return {};
+  const auto silent_ms = ms_of(report.hang->silent_s);
+  const std::string text =
+      format("hang: no progress for {} when it was told: {}", span_text(silent_ms),
+             printable(report.hang->cause.empty() ? "the cause is not known" : report.hang->cause, kCauseBytes));
+  return format("  {}\n", wrap(text, kColumns, kIndent.size()));
+}
+
 // The report in one line, for nodes that have nothing to add.
 std::string told_elsewhere(const JobReport& report, const FailedWorker& first, const std::optional<Culprit>& culprit) {
   std::string line = std::string(trim(ended_line(report)));
@@ -88,7 +99,7 @@ std::string told_elsewhere(const JobReport& report, const FailedWorker& first, c
 std::string how_it_ended(const FailedWorker& worker) {
   if (worker.error_came_first && worker.exit.signal != 0)
     return worker.exit.text() + ", after it had written its error file";
-  if (worker.oom_evidence.empty()) return worker.exit.text();
+  if (worker.oom_evidence.empty()) return worker.exit.text() + (worker.timer ? " (its timer expired)" : "");
   return worker.exit.text() +
          (worker.exit.signal != 0 ? " (out of memory)" : "; one of its processes was killed (out of memory)");
 }
@@ -96,7 +107,8 @@ std::string how_it_ended(const FailedWorker& worker) {
 std::string short_report(const JobReport& report) {
   if (report.outcome == JobReport::Outcome::kSucceeded) return {};
   const FailedWorker* first = report.first_failure();
-  if (report.outcome == JobReport::Outcome::kStopped || first == nullptr) return ended_line(report);
+  if (report.outcome == JobReport::Outcome::kStopped || first == nullptr)
+    return ended_line(report) + hang_lines(report);
   const auto culprit = likely_culprit(report);
   if (report.first_failed_elsewhere) {
     const std::string line = told_elsewhere(report, *first, culprit);
@@ -108,6 +120,7 @@ std::string short_report(const JobReport& report) {
   const bool are_the_evidence = culprit && culprit->cause.evidence.ends_with(words);
   if (!words.empty() && !are_the_evidence) out += format("{}{}\n", kIndent, words);
   if (culprit) out += cause_lines(*culprit, *first, report.executable);
+  out += hang_lines(report);
   const std::string logs = format("  log directory: {}\n", printable(report.log_directory, kShortReportBytes));
   if (!report.log_directory.empty() && out.size() + logs.size() <= kShortReportBytes) out += logs;
   return out;

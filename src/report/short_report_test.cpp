@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "src/base/text.h"
+#include "src/report/hang_test_support.h"
 
 using namespace elastic;
 using namespace elastic::report;
@@ -85,6 +86,23 @@ TEST_CASE("a job that was stopped or had no worker's failure is told in a line; 
   CHECK(short_report({.reason = "node 1 was lost"}) == "elastic-run: error: node 1 was lost\n");
 }
 
+TEST_CASE("a job that hung when it ended says by what, and one whose hang was over does not") {
+  JobReport report{
+      .outcome = JobReport::Outcome::kStopped, .reason = "stopped by SIGINT", .hang = testing::full_hang()};
+  CHECK(short_report(report) ==
+        "elastic-run: stopped by SIGINT; all workers have ended\n"
+        "  hang: no progress for 4 min 10 s when it was told: rank 5 (node gpu-2) is not in the collective\n"
+        "    that others wait in\n");
+  report.hang->end = HangEnd::kRecovered;
+  CHECK(short_report(report) == "elastic-run: stopped by SIGINT; all workers have ended\n");
+  report = job({.exit = {.code = 1}});
+  report.hang = testing::full_hang();
+  CHECK(short_report(report).contains("\n  hang: no progress for 4 min 10 s"));
+  CHECK(short_report(report).ends_with("\n  log directory: /logs/none_x\n"));
+  report.hang->cause = std::string(100'000, 'x');
+  CHECK(short_report(report).size() <= kShortReportBytes);
+}
+
 TEST_CASE("whatever workers and hosts are called and write, the short report has at most 2,048 bytes") {
   const std::string much(100'000, 'x');
   JobReport report = job({.exit = {.signal = SIGKILL},
@@ -92,9 +110,15 @@ TEST_CASE("whatever workers and hosts are called and write, the short report has
                           .tail = {.bytes = "Traceback (most recent call last):\n  File \"a\"\nValueError: " + much}});
   report.reason = much;
   report.log_directory = "/" + much;
+  report.hang = Hang{.cause = much};
   report.failures[0].host = much;
   CHECK(short_report(report).size() <= kShortReportBytes);
   CHECK(short_report(report).contains("likely cause: the kernel killed it"));
+  report.failures[0].oom_evidence.clear();
+  report.failures[0].timer =
+      ExpiredTimer{.scope = much, .late_ms = 1'000'000'000, .signal = SIGKILL, .stack = {{much, much, 1}}};
+  CHECK(short_report(report).size() <= kShortReportBytes);
+  CHECK(short_report(report).contains("likely cause: the timer '"));
   report.first_failed_elsewhere = true;
   CHECK(short_report(report).size() <= kShortReportBytes);
   report.outcome = JobReport::Outcome::kStopped;

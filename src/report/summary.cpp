@@ -83,6 +83,15 @@ std::string last_words(const FailedWorker& worker) {
   return out + traceback_lines(found->text, "stderr") + lines_after(tail.substr(found->end));
 }
 
+std::string timer_lines(const ExpiredTimer& timer) {
+  if (timer.stack.empty()) return {};
+  std::string out = "  Python stack when its timer expired (newest call first):\n";
+  for (const HangFrame& frame : timer.stack) {
+    out += format("{}{}  {}:{}\n", kIndent, printable(frame.function), printable(frame.file, kPathBytes), frame.line);
+  }
+  return out;
+}
+
 std::string earlier_rounds(const JobReport& report) {
   std::vector<std::string> lines;
   for (const RoundReport& round : report.rounds) {
@@ -147,7 +156,11 @@ std::string error_file_lines(const JobReport& report, const FailedWorker& first)
 // What a worker has left: its core dump, its traceback or its last lines, its error file.
 std::string remains(const JobReport& report, const FailedWorker& worker, std::string_view role) {
   std::string out = format("{}: {}, {}:\n", program_name(), role, worker.name());
+  if (worker.start == WorkerStart::kWarm) {
+    out += "  it was started warm (--warm-workers=off starts fresh interpreters only)\n";
+  }
   if (!worker.core_file.empty()) out += format("  core: {}\n", printable(worker.core_file, kPathBytes));
+  if (worker.timer) out += timer_lines(*worker.timer);
   return out + last_words(worker) + error_file_lines(report, worker);
 }
 

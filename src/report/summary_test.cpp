@@ -67,6 +67,32 @@ TEST_CASE(
         "  stopped because of this: ranks 1, 3-4\n");
 }
 
+TEST_CASE("where a worker stood when its timer expired is shown, and that this was its end") {
+  FailedWorker first = worker(2, {.signal = SIGKILL});
+  first.timer = ExpiredTimer{.scope = "load",
+                             .late_ms = 104,
+                             .signal = SIGKILL,
+                             .pid = first.pid,
+                             .stack = {{.function = "load_batch", .file = "/job/train.py", .line = 12},
+                                       {.function = "<module>", .file = "/job/train\x1b.py", .line = 30}}};
+  const JobReport report{.title = "train.py", .failures = {first}};
+  CHECK(
+      details(report).contains("  Python stack when its timer expired (newest call first):\n"
+                               "    load_batch  /job/train.py:12\n"
+                               "    <module>  /job/train\\x1b.py:30\n"));
+  const std::string last = short_report(report);
+  CHECK(last.contains("first failure: rank 2 (local rank 2, pid 4702) was killed by SIGKILL (its timer expired)\n"));
+  CHECK(last.contains("likely cause: its timer 'load' expired (file timer)"));
+  CHECK(last.contains("    Python stack: at load_batch train.py:12\n"));
+}
+
+TEST_CASE("a worker that was started warm is said to be one") {
+  FailedWorker first = worker(0, {.code = 1});
+  first.start = WorkerStart::kWarm;
+  CHECK(details({.title = "x", .failures = {first}})
+            .contains("  it was started warm (--warm-workers=off starts fresh interpreters only)\n"));
+}
+
 TEST_CASE("the traceback of error.json is shown, and stderr only where it says something else") {
   constexpr std::string_view kTraceback =
       "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: bad label\n";

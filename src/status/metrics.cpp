@@ -87,6 +87,11 @@ void job_number(const Snapshot& snapshot, Samples& out) {
   for_jobs(snapshot, [&](const Job& job) { out.add({{"run_id", job.id}}, std::int64_t{job.*Member}); });
 }
 
+template <auto Member>
+void job_hangs(const Snapshot& snapshot, Samples& out) {
+  for_jobs(snapshot, [&](const Job& job) { out.add({{"run_id", job.id}}, job.hang.*Member); });
+}
+
 template <class Each>
 void for_checks(const Snapshot& snapshot, const Each& each) {
   for_jobs(snapshot, [&](const Job& job) {
@@ -98,6 +103,18 @@ template <class Each>
 void for_node(const Snapshot& snapshot, const Each& each) {
   if (snapshot.node) each(*snapshot.node);
 }
+
+// Calls each(job, rank, progress) for each worker of this node that has shown progress.
+template <class Each>
+void for_progress(const Snapshot& snapshot, const Each& each) {
+  for_node(snapshot, [&](const Node& node) {
+    for (const Worker& worker : node.workers) {
+      if (worker.progress) each(node.job, format("{}", worker.rank), *worker.progress);
+    }
+  });
+}
+
+double per_second(std::int64_t thousandths) { return static_cast<double>(thousandths) / 1000; }
 
 const std::vector<Metric>& table() {
   static const std::vector<Metric> kTable = {
@@ -208,6 +225,62 @@ const std::vector<Metric>& table() {
            if (check.slowest_busbw_bytes) out.add({{"run_id", job.id}}, *check.slowest_busbw_bytes);
          });
        }},
+      {{"elastic_run_job_step", "gauge", "run_id", "The last training step that was seen of the job's ranks."},
+       [](const Snapshot& s, Samples& out) {
+         for_jobs(s, [&](const Job& job) {
+           if (job.newest && job.newest->step) out.add({{"run_id", job.id}}, *job.newest->step);
+         });
+       }},
+      {{"elastic_run_job_steps_per_second", "gauge", "run_id",
+        "Training steps a second, over the last ones; falls while none comes."},
+       [](const Snapshot& s, Samples& out) {
+         for_jobs(s, [&](const Job& job) {
+           const bool is_known = job.newest && job.newest->millisteps_per_second;
+           if (is_known) out.add({{"run_id", job.id}}, per_second(*job.newest->millisteps_per_second));
+         });
+       }},
+      {{"elastic_run_job_progress_age_seconds", "gauge", "run_id",
+        "Time since the last sign of progress of any rank of the job."},
+       [](const Snapshot& s, Samples& out) {
+         for_jobs(s, [&](const Job& job) {
+           if (job.newest) out.add_seconds({{"run_id", job.id}}, job.newest->age_ms);
+         });
+       }},
+      {{"elastic_run_job_progress_ranks", "gauge", "run_id",
+        "Ranks of the job in whose output, or by whose word, progress was seen in this round."},
+       job_number<&Job::speakers>},
+      {{"elastic_run_job_hang_state", "gauge", "run_id, state",
+        "1 for where the watch for hangs stands, 0 for the others; judged: the job hangs."},
+       [](const Snapshot& s, Samples& out) {
+         for_jobs(s, [&](const Job& job) {
+           std::array<std::int64_t, kHangStates> is_in{};
+           is_in[static_cast<std::size_t>(job.hang.state)] = 1;
+           out.each<HangState>(job.id, "state", is_in);
+         });
+       }},
+      {{"elastic_run_job_hang_silent_seconds", "gauge", "run_id",
+        "Time since the last sign of progress, or since the round began, while hangs are watched for."},
+       [](const Snapshot& s, Samples& out) {
+         for_jobs(s, [&](const Job& job) {
+           const bool is_watched = job.hang.state != HangState::kOff && job.hang.state != HangState::kIdle;
+           if (is_watched) out.add_seconds({{"run_id", job.id}}, job.hang.silent_ms);
+         });
+       }},
+      {{"elastic_run_job_hang_limit_seconds", "gauge", "run_id",
+        "Time without progress that is no hang; missing while there is no limit."},
+       [](const Snapshot& s, Samples& out) {
+         for_jobs(s, [&](const Job& job) {
+           if (job.hang.limit_ms) out.add_seconds({{"run_id", job.id}}, *job.hang.limit_ms);
+         });
+       }},
+      {{"elastic_run_job_hangs_total", "counter", "run_id", "Hangs that were told, with a verdict."},
+       job_hangs<&HangLine::told>},
+      {{"elastic_run_job_hangs_recovered_total", "counter", "run_id",
+        "Hangs that were told and after which progress came by itself."},
+       job_hangs<&HangLine::recovered>},
+      {{"elastic_run_job_hang_alarms_withdrawn_total", "counter", "run_id",
+        "Alarms without a verdict, since progress came while evidence was collected."},
+       job_hangs<&HangLine::withdrawn>},
 
       // --- This node; not of --coordinator-only.
       {{"elastic_run_node_ready", "gauge", "run_id", "1 while this node's workers run in a round."},
@@ -240,10 +313,54 @@ const std::vector<Metric>& table() {
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.workers_failed); });
        }},
+      {{"elastic_run_node_workers_started_warm_total", "counter", "run_id",
+        "Workers that this node has started warm (--warm-workers), of all rounds."},
+       [](const Snapshot& s, Samples& out) {
+         for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, node.warm_started); });
+       }},
+      {{"elastic_run_node_spared_cpu_seconds_total", "counter", "run_id",
+        "Processor time of imports that warm workers did not need, of all rounds."},
+       [](const Snapshot& s, Samples& out) {
+         for_node(s, [&](const Node& node) { out.add_seconds({{"run_id", node.job}}, node.spared_cpu_ms); });
+       }},
+      {{"elastic_run_node_warm_workers", "gauge", "run_id", "Warm workers that wait for the next round."},
+       [](const Snapshot& s, Samples& out) {
+         for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, std::int64_t{node.warm.waiting}); });
+       }},
+      {{"elastic_run_node_warm_state", "gauge", "run_id, state",
+        "1 for the state of this node's warm workers, 0 for the others."},
+       [](const Snapshot& s, Samples& out) {
+         for_node(s, [&](const Node& node) {
+           std::array<std::int64_t, kWarmths> is_in{};
+           is_in[static_cast<std::size_t>(node.warm.state)] = 1;
+           out.each<Warmth>(node.job, "state", is_in);
+         });
+       }},
       {{"elastic_run_node_coordinator_connected", "gauge", "run_id",
         "1 while this node is connected to its coordinator."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) { out.add({{"run_id", node.job}}, std::int64_t{node.connected ? 1 : 0}); });
+       }},
+      {{"elastic_run_worker_step", "gauge", "run_id, rank", "The last training step that was seen of this rank."},
+       [](const Snapshot& s, Samples& out) {
+         for_progress(s, [&](std::string_view job, std::string_view rank, const Progress& progress) {
+           if (progress.step) out.add({{"run_id", job}, {"rank", rank}}, *progress.step);
+         });
+       }},
+      {{"elastic_run_worker_steps_per_second", "gauge", "run_id, rank",
+        "Training steps a second of this rank, over the last ones; falls while none comes."},
+       [](const Snapshot& s, Samples& out) {
+         for_progress(s, [&](std::string_view job, std::string_view rank, const Progress& progress) {
+           if (!progress.millisteps_per_second) return;
+           out.add({{"run_id", job}, {"rank", rank}}, per_second(*progress.millisteps_per_second));
+         });
+       }},
+      {{"elastic_run_worker_progress_age_seconds", "gauge", "run_id, rank",
+        "Time since the last sign of progress of this rank."},
+       [](const Snapshot& s, Samples& out) {
+         for_progress(s, [&](std::string_view job, std::string_view rank, const Progress& progress) {
+           out.add_seconds({{"run_id", job}, {"rank", rank}}, progress.age_ms);
+         });
        }},
       {{"elastic_run_store_operations_total", "counter", "run_id, operation",
         "Operations of the worker stores that this node has served."},

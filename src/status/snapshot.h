@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/base/outcome.h"
+#include "src/base/worker_start.h"
 
 // The state of an elastic-run process at one moment, as plain values, of which /status, /metrics and --status are
 // made. Times are in milliseconds and filled in by the caller; nothing here reads a clock.
@@ -21,8 +22,17 @@ inline constexpr std::size_t kPhases = 6;
 std::string_view name_of(Phase phase);  // "waiting"
 
 // Why a round began, or ended.
-enum class Cause : std::uint8_t { kFirst, kWorkerFailure, kNodeLost, kMembershipChange, kCheck, kCoordinatorLost };
-inline constexpr std::size_t kCauses = 6;
+enum class Cause : std::uint8_t {
+  kFirst,
+  kWorkerFailure,
+  kNodeLost,
+  kMembershipChange,
+  kCheck,
+  kCoordinatorLost,
+  kFalseAlarm,
+  kHang
+};
+inline constexpr std::size_t kCauses = 8;
 std::string_view name_of(Cause cause);  // "worker_failure"
 
 // Where a node stands in its job.
@@ -52,6 +62,48 @@ struct Check {
   std::optional<double> slowest_busbw_bytes = {};  // bytes per second of the slowest pair that passed
 };
 
+// How far a rank is (docs/progress.md).
+struct Progress {
+  std::optional<int> rank = {};           // nothing: one of several that write the same file
+  std::optional<std::int64_t> step = {};  // nothing: there are signs of progress without one
+  std::optional<std::int64_t> millisteps_per_second = {};
+  std::int64_t age_ms = 0;            // since its last sign of progress
+  std::string_view source = "lines";  // where that was seen
+  std::string_view phase = "unknown";
+};
+
+// Where the watch for hangs stands (docs/hangs.md): off, or one of hang::HangState, in its order.
+enum class HangState : std::uint8_t { kOff, kIdle, kStarting, kArmed, kSuspect, kConfirmed, kCollecting, kJudged };
+inline constexpr std::size_t kHangStates = 8;
+std::string_view name_of(HangState state);  // "armed"
+
+// The last hang that was told of a job.
+struct Hang {
+  std::int64_t round = 0;
+  int rule = 0;                         // of the verdict, with its name
+  std::string verdict = {};             // "behind"; empty: not known
+  std::string fault = {};               // "none", "script", "soft", "hard"
+  std::string cause = {};               // a clause
+  std::vector<int> ranks = {};          // at fault, as many as a verdict names
+  std::vector<std::string> nodes = {};  // the names of their nodes, and of nodes at fault as a whole
+  std::int64_t silent_ms = 0;           // without progress when it was told
+  std::int64_t age_ms = 0;              // since it was told
+  bool is_over = false;                 // progress has come after it, or its round has ended
+};
+
+// The watch for hangs of a job.
+struct HangLine {
+  HangState state = HangState::kOff;
+  std::int64_t silent_ms = 0;                 // since the last sign of progress, or since the round began
+  std::optional<std::int64_t> limit_ms = {};  // for which there may be none; nothing: no limit holds
+  std::string_view limit_from = "none";       // "learned", "flag", "first", "none", "fact"
+  std::string_view phase = "unknown";         // what the script does, as far as it has said so
+  std::int64_t told = 0;                      // hangs that were told, over all rounds
+  std::int64_t recovered = 0;                 // of those: progress came by itself
+  std::int64_t withdrawn = 0;                 // alarms that were withdrawn, since progress came before the verdict
+  std::optional<Hang> last = {};
+};
+
 struct Member {
   std::string name = {};
   Place place = Place::kWaiting;
@@ -61,6 +113,7 @@ struct Member {
   std::int64_t silent_ms = 0;  // since its last message
   // Where it can be asked for the coordinator, and can host it when that is lost: "10.0.0.2:40123"; empty: nowhere.
   std::string door = {};
+  std::optional<Progress> progress = {};  // of its rank that gave the last sign of progress; nothing: none did
 };
 
 struct Job {
@@ -83,6 +136,12 @@ struct Job {
   std::vector<Failure> failures = {};               // the newest first, limits::kStatusFailures at most
   std::int64_t checks = 0;
   std::optional<Check> check = {};
+  // In the round that runs: the rank with the last sign of progress of all, and of those that ever gave one the rank
+  // that has given none for the longest time; how many ranks gave one.
+  std::optional<Progress> newest = {};
+  std::optional<Progress> oldest = {};
+  std::int64_t speakers = 0;
+  HangLine hang = {};
   std::vector<Member> members = {};  // limits::kStatusNodes at most
   std::size_t members_left_out = 0;
 };
@@ -120,6 +179,17 @@ struct Worker {
   int rank = 0;
   std::int64_t pid = 0;
   bool running = false;
+  std::optional<Progress> progress = {};
+};
+
+// Whether the node's next round can take workers that have imported already (docs/warm-workers.md).
+enum class Warmth : std::uint8_t { kOff, kPreparing, kReady, kCold };
+inline constexpr std::size_t kWarmths = 4;
+std::string_view name_of(Warmth warmth);  // "ready"
+struct WarmWorkers {
+  Warmth state = Warmth::kOff;
+  int waiting = 0;       // workers that wait for a rank
+  std::string why = {};  // what the others lack, or why there will be none, as a clause
 };
 
 // The worker store that this process serves, and counts of all that it has served.
@@ -141,15 +211,20 @@ struct Node {
   std::int64_t world_size = 0;
   int restart_count = 0;
   int max_restarts = 0;
-  std::vector<Worker> workers = {};  // in that round
+  std::vector<Worker> workers = {};       // in that round
+  std::optional<WorkerStart> start = {};  // of those workers; nothing: they are not started
+  WarmWorkers warm = {};
   std::int64_t workers_started = 0;  // over all rounds
   std::int64_t workers_failed = 0;   // over all rounds; those that were told to stop do not count
+  std::int64_t warm_started = 0;     // of workers_started
+  std::int64_t spared_cpu_ms = 0;    // by those: processor time of imports, over all rounds
   bool hosts_coordinator = false;
   std::string endpoint = {};  // where the coordinator is looked for; empty: the job has this node only
   std::string coordinator_at =
       {};                 // where the coordinator has moved: "10.0.0.2:40123"; empty: it is here, or not known
   bool connected = true;  // with the coordinator
   Store store = {};
+  std::optional<Progress> progress = {};  // of the rank that gave the last sign of progress; nothing: none did
 
   // Whether its workers run in a round.
   bool ready() const { return activity == Activity::kRunning; }

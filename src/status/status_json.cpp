@@ -46,6 +46,52 @@ Json json_of(const Check& check) {
       .set("slowest_busbw_bytes_per_second", or_null(check.slowest_busbw_bytes));
 }
 
+Json json_of(const std::optional<Progress>& progress) {
+  if (!progress) return {};
+  const auto& rate = progress->millisteps_per_second;
+  return Json::object()
+      .set("rank", or_null(progress->rank))
+      .set("step", or_null(progress->step))
+      .set("steps_per_second", rate ? Json(static_cast<double>(*rate) / 1000) : Json())
+      .set("age_seconds", seconds(progress->age_ms))
+      .set("source", progress->source)
+      .set("phase", progress->phase);
+}
+
+template <class Values>
+Json plain_list_of(const Values& values) {
+  Json out = Json::array();
+  for (const auto& value : values) out.push(Json(value));
+  return out;
+}
+
+Json json_of(const Hang& hang) {
+  return Json::object()
+      .set("round", hang.round)
+      .set("rule", hang.rule)
+      .set("verdict", hang.verdict)
+      .set("fault", hang.fault)
+      .set("cause", hang.cause)
+      .set("ranks", plain_list_of(hang.ranks))
+      .set("nodes", plain_list_of(hang.nodes))
+      .set("silent_seconds", seconds(hang.silent_ms))
+      .set("age_seconds", seconds(hang.age_ms))
+      .set("over", hang.is_over);
+}
+
+Json json_of(const HangLine& hang) {
+  return Json::object()
+      .set("state", name_of(hang.state))
+      .set("silent_seconds", seconds(hang.silent_ms))
+      .set("limit_seconds", hang.limit_ms ? seconds(*hang.limit_ms) : Json())
+      .set("limit_from", hang.limit_from)
+      .set("phase", hang.phase)
+      .set("told", hang.told)
+      .set("recovered", hang.recovered)
+      .set("withdrawn", hang.withdrawn)
+      .set("last", hang.last ? json_of(*hang.last) : Json());
+}
+
 Json json_of(const Member& member) {
   return Json::object()
       .set("name", member.name)
@@ -54,7 +100,8 @@ Json json_of(const Member& member) {
       .set("workers", member.workers)
       .set("hosts_coordinator", member.hosts_coordinator)
       .set("silent_seconds", seconds(member.silent_ms))
-      .set("door", member.door);
+      .set("door", member.door)
+      .set("progress", json_of(member.progress));
 }
 
 Json json_of(const Job& job);
@@ -89,6 +136,10 @@ Json json_of(const Job& job) {
       .set("failures", list_of(job.failures))
       .set("checks", job.checks)
       .set("check", job.check ? json_of(*job.check) : Json())
+      .set("progress", json_of(job.newest))
+      .set("progress_oldest", json_of(job.oldest))
+      .set("progress_ranks", job.speakers)
+      .set("hang", json_of(job.hang))
       .set("members", list_of(job.members))
       .set("members_left_out", static_cast<std::int64_t>(job.members_left_out));
 }
@@ -110,7 +161,12 @@ Json json_of(const Worker& worker) {
       .set("local_rank", worker.local_rank)
       .set("rank", worker.rank)
       .set("pid", worker.pid > 0 ? Json(worker.pid) : Json())
-      .set("running", worker.running);
+      .set("running", worker.running)
+      .set("progress", json_of(worker.progress));
+}
+
+Json json_of(const WarmWorkers& warm) {
+  return Json::object().set("state", name_of(warm.state)).set("waiting", warm.waiting).set("why", warm.why);
 }
 
 Json json_of(const Store& store) {
@@ -137,12 +193,17 @@ Json json_of(const Node& node) {
       .set("restart_count", node.restart_count)
       .set("max_restarts", node.max_restarts)
       .set("workers", list_of(node.workers))
+      .set("start", node.start ? Json(elastic::name_of(*node.start)) : Json())
+      .set("warm_workers", json_of(node.warm))
       .set("workers_started", node.workers_started)
       .set("workers_failed", node.workers_failed)
+      .set("workers_started_warm", node.warm_started)
+      .set("spared_cpu_seconds", seconds(node.spared_cpu_ms))
       .set("hosts_coordinator", node.hosts_coordinator)
       .set("endpoint", node.endpoint)
       .set("coordinator_at", node.coordinator_at)
       .set("connected", node.connected)
+      .set("progress", json_of(node.progress))
       .set("store", json_of(node.store));
 }
 

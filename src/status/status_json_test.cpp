@@ -47,10 +47,28 @@ TEST_CASE("the document says its format, and every value of the snapshot") {
   CHECK(at((*at(job, {"members"}).as_array())[3], {"node_rank"}).is_null());
   CHECK(*at((*at(job, {"members"}).as_array())[1], {"door"}).as_string() == "10.0.0.1:40123");
   CHECK(*at((*at(job, {"members"}).as_array())[3], {"door"}).as_string() == "");
+  CHECK(at(job, {"progress", "step"}).as_integer() == 118);
+  CHECK(at(job, {"progress", "steps_per_second"}).as_number() == 2.345);
+  CHECK(at(job, {"progress_oldest", "step"}).is_null());
+  CHECK(*at(job, {"progress_oldest", "phase"}).as_string() == "eval");
+  CHECK(*at(job, {"hang", "state"}).as_string() == "judged");
+  CHECK(at(job, {"hang", "silent_seconds"}).as_number() == 250.0);
+  CHECK(at(job, {"hang", "limit_seconds"}).as_number() == 60.0);
+  CHECK(at(job, {"hang", "last", "ranks"}).dump() == "[5]");
+  CHECK(at(job, {"hang", "last", "nodes"}).dump() == "[\"node3\"]");
+  CHECK(at(job, {"hang", "last", "over"}).as_bool() == false);
+  CHECK(at((*at(json, {"node", "workers"}).as_array())[0], {"progress", "age_seconds"}).as_number() == 4.0);
+  CHECK(at((*at(json, {"node", "workers"}).as_array())[1], {"progress"}).is_null());
   CHECK(*at(json, {"node", "coordinator_at"}).as_string() == "");
   CHECK(at(json, {"node", "ready"}).as_bool() == true);
   CHECK(at(json, {"node", "store", "operations", "get"}).as_integer() == 12);
   CHECK(at((*at(json, {"node", "workers"}).as_array())[1], {"pid"}).as_integer() == 4712);
+  CHECK(*at(json, {"node", "start"}).as_string() == "warm");
+  CHECK(*at(json, {"node", "warm_workers", "state"}).as_string() == "preparing");
+  CHECK(*at(json, {"node", "warm_workers", "why"}).as_string() == "1 of 2 workers wait");
+  CHECK(at(json, {"node", "warm_workers", "waiting"}).as_integer() == 1);
+  CHECK(at(json, {"node", "workers_started_warm"}).as_integer() == 4);
+  CHECK(at(json, {"node", "spared_cpu_seconds"}).as_number() == 9.0);
   CHECK(*at((*at(json, {"coordinator", "last_ended"}).as_array())[0], {"outcome"}).as_string() == "failed");
 }
 

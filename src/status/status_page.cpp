@@ -61,7 +61,9 @@ std::string cause_words(std::int64_t count, std::string_view name) {
                                                                      {"node_lost", "nodes lost"},
                                                                      {"membership_change", "membership changes"},
                                                                      {"check", "checks"},
-                                                                     {"coordinator_lost", "losses of the coordinator"}};
+                                                                     {"coordinator_lost", "losses of the coordinator"},
+                                                                     {"false_alarm", "false alarms"},
+                                                                     {"hang", "hangs"}};
   const auto* found = std::ranges::find(kMany, name, &std::pair<std::string_view, std::string_view>::first);
   return count == 1 || found == std::end(kMany) ? words(name) : std::string(found->second);
 }
@@ -143,6 +145,76 @@ class Page {
   std::string out_;
 };
 
+// "step 118, 2.3 steps/s, 4.0 s ago (rank 7, megatron)"
+std::string progress_words(const Json& progress) {
+  std::vector<std::string> parts;
+  if (const auto step = member(progress, "step").as_integer()) parts.push_back(format("step {}", *step));
+  if (const auto rate = member(progress, "steps_per_second").as_number()) {
+    parts.push_back(format("{:.3g} steps/s", *rate));
+  }
+  parts.push_back(format("{} ago", time_text(seconds(progress, "age_seconds"))));
+  std::vector<std::string> how;
+  if (const auto rank = member(progress, "rank").as_integer()) how.push_back(format("rank {}", *rank));
+  how.push_back(text(progress, "source"));
+  if (text(progress, "phase") != "unknown") how.push_back(text(progress, "phase"));
+  return format("{} ({})", join(parts, ", "), join(how, ", "));
+}
+
+constexpr std::string_view kNotSeen =
+    "not seen; show elastic-run the steps: pass the output through it (--tee=3 or --redirects=3), name the line "
+    "(--progress-pattern=RE), or let the script write step=N to the file $ELASTIC_RUN_PROGRESS";
+
+void put_progress(Page& page, const Json& job) {
+  const Json& newest = member(job, "progress");
+  if (newest.is_null()) {
+    const bool runs = text(job, "phase") == "running";
+    return page.row("progress", runs ? std::string(kNotSeen) : "");
+  }
+  std::string out = progress_words(newest);
+  const Json& oldest = member(job, "progress_oldest");
+  const auto rank = member(oldest, "rank").as_integer();
+  if (number(job, "progress_ranks") > 1 && rank) {
+    out += format("; of {} ranks rank {} is the last, {} ago", number(job, "progress_ranks"), *rank,
+                  time_text(seconds(oldest, "age_seconds")));
+  }
+  page.row("progress", out);
+}
+
+// "rank 5 is at fault by rule 7 (behind)", where texts are left out.
+std::string cause_of(const Json& hang) {
+  if (const std::string cause = text(hang, "cause"); !cause.empty()) return cause;
+  std::vector<std::string> ranks;
+  for (const Json& rank : list(hang, "ranks")) ranks.push_back(format("{}", rank.as_integer().value_or(0)));
+  const std::string rule = format("rule {} ({})", number(hang, "rule"), text(hang, "verdict"));
+  if (ranks.empty()) return rule;
+  return format("{} {} by {}", plural("rank", ranks.size()), some_of(ranks), rule);
+}
+
+// Whether the job makes progress, by the watch for hangs; nothing where it is off.
+void put_hang(Page& page, const Json& job) {
+  const Json& hang = member(job, "hang");
+  const std::string state = text(hang, "state");
+  const Json& last = member(hang, "last");
+  const auto limit = member(hang, "limit_seconds").as_number();
+  const std::string silent = time_text(seconds(hang, "silent_seconds"));
+  const std::string of_limit = limit ? format("limit {}, {}", time_text(*limit), text(hang, "limit_from")) : "no limit";
+  const bool is_told = state == "judged";
+  if (is_told) {
+    page.row("HANG", format("no progress for {} ({}): {}", silent, of_limit, cause_of(last)));
+  } else if (state == "suspect" || state == "confirmed" || state == "collecting") {
+    page.row("hang", format("SUSPECTED: no progress for {} ({}); evidence is collected", silent, of_limit));
+  } else if (state == "armed" || (state == "starting" && limit)) {
+    page.row("hang", format("none; {} without progress ({})", silent, of_limit));
+  } else if (state == "starting") {
+    page.row("hang", "not watched yet: this round has shown no progress");
+  }
+  if (!last.is_null() && !is_told) {
+    page.row("last hang",
+             format("round {}, {} ago, {}: {}", number(last, "round"), time_text(seconds(last, "age_seconds")),
+                    member(last, "over").as_bool().value_or(false) ? "over" : "not over", cause_of(last)));
+  }
+}
+
 void put_members(Page& page, const Json& job) {
   const Json::Array& members = list(job, "members");
   for (std::size_t i = 0; i < std::min(members.size(), kMostMembers); ++i) {
@@ -223,6 +295,8 @@ void put_job(Page& page, const Json& job) {
     page.row("lost work", format("at most {}", time_text(lost)));
   }
   put_check(page, job);
+  put_progress(page, job);
+  put_hang(page, job);
   put_members(page, job);
   put_failures(page, job);
 }
@@ -230,6 +304,28 @@ void put_job(Page& page, const Json& job) {
 std::string node_words(const Json& node) {
   const std::string name = text(node, "name");
   return name.empty() ? "this node" : "node " + name;
+}
+
+// How the round's workers were started, and whether the next round's will be warm; nothing without --warm-workers.
+void put_warmth(Page& page, const Json& node) {
+  const Json& warm = member(node, "warm_workers");
+  const std::string state = text(warm, "state");
+  if (state.empty() || state == "off") return;
+  const std::int64_t started = number(node, "workers_started_warm");
+  if (const std::string start = text(node, "start"); !start.empty()) {
+    page.row("start",
+             started == 0
+                 ? start
+                 : format("{}; {} of {} workers were started warm, which has spared {} of processor time", start,
+                          started, number(node, "workers_started"), time_text(seconds(node, "spared_cpu_seconds"))));
+  }
+  const std::string why = text(warm, "why");
+  const std::int64_t waiting = number(warm, "waiting");
+  page.row("warm", state == "ready"
+                       ? format("ready: {} {} for the next round",
+                                elastic::counted(static_cast<int>(waiting), "worker"), waiting == 1 ? "waits" : "wait")
+                   : why.empty() ? state
+                                 : format("{}: {}", state, why));
 }
 
 void put_node(Page& page, const Json& node) {
@@ -248,6 +344,11 @@ void put_node(Page& page, const Json& node) {
     running.push_back(format("rank {}{}", number(worker, "rank"), pid ? format(" (pid {})", *pid) : std::string()));
   }
   page.row("workers", running.empty() ? "none running" : some_of(running));
+  put_warmth(page, node);
+  if (!running.empty()) {
+    const Json& progress = member(node, "progress");
+    page.row("progress", progress.is_null() ? "not seen" : progress_words(progress));
+  }
   const std::string endpoint = text(node, "endpoint");
   if (endpoint.empty()) return;
   const std::string at = text(node, "coordinator_at");
@@ -315,8 +416,10 @@ std::string status_line(const Json& document, std::string_view run_id) {
   for (const Json& job : list(member(document, "coordinator"), "jobs")) {
     if (!is_wanted(job, run_id)) continue;
     const auto round = member(job, "round").as_integer();
-    parts.push_back(format("job {}: {}{}; nodes: {}; restarts: {}; in a round: {}", text(job, "run_id"),
-                           text(job, "phase"), round ? format(", round {}", *round) : std::string(), counted_nodes(job),
+    const bool hangs = text(member(job, "hang"), "state") == "judged";
+    parts.push_back(format("job {}: {}{}{}; nodes: {}; restarts: {}; in a round: {}", text(job, "run_id"),
+                           text(job, "phase"), hangs ? ", HANGS" : "",
+                           round ? format(", round {}", *round) : std::string(), counted_nodes(job),
                            sum(job, "restarts"), time_in_round(job).empty() ? "-" : time_in_round(job)));
   }
   const Json& node = member(document, "node");

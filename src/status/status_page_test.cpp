@@ -31,6 +31,8 @@ TEST_CASE("the page says who is in the job, its rounds, restarts, standby and fa
         "restarts  3 (2 worker failures, 1 node lost); 2 of 3 charged\n",
         "time      90.5 % in a round (imports and hangs count): waiting 5.0 s, ", "lost work at most 42 s\n",
         "check     3 fit, 1 slow, 0 faulty, 0 undetermined, in 1.2 s; slowest busbw 1.50 GB/s\n",
+        "progress  step 118, 2.35 steps/s, 4.0 s ago (rank 5, megatron, train); of 2 ranks rank 1 is the last, 40 s "
+        "ago\n",
         "       0  in round     2 workers  node0, hosts the coordinator\n",
         "       1  in round     2 workers  node1, door 10.0.0.1:40123\n", "       -  standby      2 workers  node4\n",
         "    round 1, 1 m 0 s ago: rank 5 exited with code 1\n", "node node0: running\n",
@@ -38,6 +40,68 @@ TEST_CASE("the page says who is in the job, its rounds, restarts, standby and fa
     CAPTURE(part);
     CHECK(page.contains(part));
   }
+}
+
+TEST_CASE("with warm workers the page says how the workers were started, what that has saved, and what comes next") {
+  Snapshot snapshot = testing::full_snapshot();
+  const std::string page = status_page(document(snapshot), "", 0);
+  CHECK(page.contains("  start     warm; 4 of 8 workers were started warm, "));
+  CHECK(page.contains(", which has spared 9.0 s of processor time\n"));
+  CHECK(page.contains("  warm      preparing: 1 of 2 workers wait\n"));
+  CHECK(status_page(document(counts_only(snapshot)), "", 0).contains("  warm      preparing\n"));
+  snapshot.node->warm = {.state = Warmth::kReady, .waiting = 2};
+  CHECK(status_page(document(snapshot), "", 0).contains("  warm      ready: 2 workers wait for the next round\n"));
+  snapshot.node->warm = {};
+  CHECK(!status_page(document(snapshot), "", 0).contains("  warm "));
+}
+
+TEST_CASE("where no progress is seen the page says what to do, while workers run") {
+  Snapshot snapshot = testing::full_snapshot();
+  snapshot.coordinator->jobs[0].newest.reset();
+  snapshot.coordinator->jobs[0].hang = {};
+  snapshot.node->progress.reset();
+  const std::string page = status_page(document(snapshot), "", 0);
+  CHECK(page.contains("progress  not seen; show elastic-run the steps: "));
+  CHECK(page.contains("progress  not seen\n"));
+  snapshot.coordinator->jobs[0].phase = Phase::kWaiting;
+  for (Worker& worker : snapshot.node->workers) worker.running = false;
+  CHECK_FALSE(status_page(document(snapshot), "", 0).contains("progress"));
+}
+
+TEST_CASE("the page says that a job hangs and who is at fault") {
+  Snapshot snapshot = testing::full_snapshot();
+  CHECK(
+      status_page(document(snapshot), "", 0)
+          .contains("  HANG      no progress for 4 m 10 s (limit 1 m 0 s, learned): rank 5 (node node3) is not in the "
+                    "collective that others wait in\n"));
+  CHECK(status_page(document(counts_only(snapshot)), "", 0)
+            .contains("  HANG      no progress for 4 m 10 s (limit 1 m 0 s, learned): rank 5 by rule 7 (behind)\n"));
+  CHECK(status_line(document(snapshot), "").starts_with("job job: running, HANGS, round 3; "));
+}
+
+TEST_CASE("while no hang is told the page says how long a wait is none, and which hang was the last") {
+  Snapshot snapshot = testing::full_snapshot();
+  HangLine& hang = snapshot.coordinator->jobs[0].hang;
+  hang.state = HangState::kArmed;
+  hang.silent_ms = 4000;
+  hang.last->is_over = true;
+  std::string page = status_page(document(snapshot), "", 0);
+  CHECK(page.contains("  hang      none; 4.0 s without progress (limit 1 m 0 s, learned)\n"));
+  CHECK(page.contains("  last hang round 3, 3 m 5 s ago, over: rank 5 (node node3) is not in "));
+  CHECK_FALSE(page.contains("HANG"));
+  CHECK_FALSE(status_line(document(snapshot), "").contains("HANGS"));
+
+  hang = {.state = HangState::kCollecting, .silent_ms = 70'000, .limit_ms = 60'000, .limit_from = "flag"};
+  page = status_page(document(snapshot), "", 0);
+  CHECK(
+      page.contains("  hang      SUSPECTED: no progress for 1 m 10 s (limit 1 m 0 s, flag); evidence is collected\n"));
+  CHECK_FALSE(page.contains("last hang"));
+
+  hang = {.state = HangState::kStarting};
+  CHECK(status_page(document(snapshot), "", 0)
+            .contains("  hang      not watched yet: this round has shown no progress\n"));
+  hang = {};
+  CHECK_FALSE(status_page(document(snapshot), "", 0).contains("  hang "));
 }
 
 TEST_CASE("lines are as long as the terminal is wide") {
@@ -85,8 +149,9 @@ TEST_CASE("a document of another kind, or with members of other kinds, is borne"
 }
 
 TEST_CASE("for a log there is one line") {
-  CHECK(status_line(document(), "") ==
-        "job job: running, round 3; nodes: 3 in round, 1 standby, 1 kept out; restarts: 3; in a round: 90.5 %\n");
+  CHECK(
+      status_line(document(), "") ==
+      "job job: running, HANGS, round 3; nodes: 3 in round, 1 standby, 1 kept out; restarts: 3; in a round: 90.5 %\n");
   CHECK(status_line(document({}), "") == "no jobs\n");
 }
 

@@ -37,6 +37,27 @@ inline Snapshot full_snapshot() {
                    .age_ms = 60'000}};
   job.checks = 1;
   job.check = Check{.round = 0, .fit = 3, .slow = 1, .seconds = 1.25, .slowest_busbw_bytes = 1.5e9};
+  job.newest = Progress{
+      .rank = 5, .step = 118, .millisteps_per_second = 2345, .age_ms = 4000, .source = "megatron", .phase = "train"};
+  job.oldest = Progress{.rank = 1, .age_ms = 40'000, .source = "tqdm", .phase = "eval"};
+  job.speakers = 2;
+  job.hang = {.state = HangState::kJudged,
+              .silent_ms = 250'000,
+              .limit_ms = 60'000,
+              .limit_from = "learned",
+              .phase = "train",
+              .told = 3,
+              .recovered = 2,
+              .withdrawn = 1,
+              .last = Hang{.round = 3,
+                           .rule = 7,
+                           .verdict = "behind",
+                           .fault = "soft",
+                           .cause = "rank 5 (node node3) is not in the collective that others wait in",
+                           .ranks = {5},
+                           .nodes = {"node3"},
+                           .silent_ms = 65'000,
+                           .age_ms = 185'000}};
   job.members = {{.name = "node0", .place = Place::kInRound, .node_rank = 0, .workers = 2, .hosts_coordinator = true},
                  {.name = "node1",
                   .place = Place::kInRound,
@@ -54,11 +75,16 @@ inline Snapshot full_snapshot() {
             .world_size = 6,
             .restart_count = 2,
             .max_restarts = 3,
-            .workers = {{0, 0, 4711, true}, {1, 1, 4712, true}},
+            .workers = {{0, 0, 4711, true, job.newest}, {1, 1, 4712, true}},
+            .start = WorkerStart::kWarm,
+            .warm = {.state = Warmth::kPreparing, .waiting = 1, .why = "1 of 2 workers wait"},
             .workers_started = 8,
             .workers_failed = 1,
+            .warm_started = 4,
+            .spared_cpu_ms = 9000,
             .hosts_coordinator = true,
             .endpoint = "node0:29400"};
+  node.progress = job.newest;
   node.store = {.operations = {{"get", 12}, {"set", 7}}, .connections = 6, .keys = 4, .bytes = 900};
   return {.version = "1.2.3",
           .uptime_ms = 100'000,

@@ -33,13 +33,37 @@ Member counts_of(const Member& member) {
           .node_rank = member.node_rank,
           .workers = member.workers,
           .hosts_coordinator = member.hosts_coordinator,
-          .silent_ms = member.silent_ms};
+          .silent_ms = member.silent_ms,
+          .progress = member.progress};
+}
+
+Hang counts_of(const Hang& hang) {
+  return {.round = hang.round,
+          .rule = hang.rule,
+          .verdict = hang.verdict,
+          .fault = hang.fault,
+          .ranks = hang.ranks,
+          .silent_ms = hang.silent_ms,
+          .age_ms = hang.age_ms,
+          .is_over = hang.is_over};
+}
+
+HangLine counts_of(const HangLine& hang) {
+  return {.state = hang.state,
+          .silent_ms = hang.silent_ms,
+          .limit_ms = hang.limit_ms,
+          .limit_from = hang.limit_from,
+          .phase = hang.phase,
+          .told = hang.told,
+          .recovered = hang.recovered,
+          .withdrawn = hang.withdrawn,
+          .last = hang.last ? std::optional(counts_of(*hang.last)) : std::nullopt};
 }
 
 EndedJob counts_of(const EndedJob& job) { return {.id = job.id, .outcome = job.outcome}; }
 
 Worker counts_of(const Worker& worker) {
-  return {.local_rank = worker.local_rank, .rank = worker.rank, .running = worker.running};
+  return {.local_rank = worker.local_rank, .rank = worker.rank, .running = worker.running, .progress = worker.progress};
 }
 
 template <class Each>
@@ -68,6 +92,10 @@ Job counts_of(const Job& job) {
           .failures = counts_of(job.failures),
           .checks = job.checks,
           .check = job.check ? std::optional(counts_of(*job.check)) : std::nullopt,
+          .newest = job.newest,
+          .oldest = job.oldest,
+          .speakers = job.speakers,
+          .hang = counts_of(job.hang),
           .members = counts_of(job.members),
           .members_left_out = job.members_left_out};
 }
@@ -99,11 +127,16 @@ Node counts_of(const Node& node) {
           .restart_count = node.restart_count,
           .max_restarts = node.max_restarts,
           .workers = counts_of(node.workers),
+          .start = node.start,
+          .warm = {.state = node.warm.state, .waiting = node.warm.waiting},
           .workers_started = node.workers_started,
           .workers_failed = node.workers_failed,
+          .warm_started = node.warm_started,
+          .spared_cpu_ms = node.spared_cpu_ms,
           .hosts_coordinator = node.hosts_coordinator,
           .connected = node.connected,
-          .store = counts_of(node.store)};
+          .store = counts_of(node.store),
+          .progress = node.progress};
 }
 
 }  // namespace

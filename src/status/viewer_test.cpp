@@ -35,6 +35,8 @@ Snapshot with_marked_texts() {
   Job& job = snapshot.coordinator->jobs[0];
   job.again_because = "MARK";
   for (Failure& failure : job.failures) failure.node = failure.text = "MARK";
+  job.hang.last->cause = "MARK";
+  job.hang.last->nodes = {"MARK"};
   for (Member& member : job.members) member.name = member.door = "MARK";
   for (EndedJob& ended : snapshot.coordinator->last_ended) ended.reason = "MARK";
   return snapshot;
@@ -51,9 +53,24 @@ TEST_CASE("without a token counts and states are seen, and of texts only those t
       "version",
       "node.run_id",
       "node.state",
+      "node.start",
+      "node.warm_workers.state",
+      "node.progress.source",
+      "node.progress.phase",
+      "node.workers.progress.source",
+      "node.workers.progress.phase",
       "coordinator.jobs.run_id",
       "coordinator.jobs.phase",
       "coordinator.jobs.failures.cause",
+      "coordinator.jobs.hang.state",
+      "coordinator.jobs.hang.limit_from",
+      "coordinator.jobs.hang.phase",
+      "coordinator.jobs.hang.last.verdict",
+      "coordinator.jobs.hang.last.fault",
+      "coordinator.jobs.progress.source",
+      "coordinator.jobs.progress.phase",
+      "coordinator.jobs.progress_oldest.source",
+      "coordinator.jobs.progress_oldest.phase",
       "coordinator.jobs.members.state",
       "coordinator.last_ended.run_id",
       "coordinator.last_ended.outcome",
@@ -69,6 +86,7 @@ TEST_CASE("counts stay as they are without a token") {
   CHECK(metrics_text(counts) == metrics_text(all));
   CHECK(counts.coordinator->jobs[0].members.size() == all.coordinator->jobs[0].members.size());
   CHECK(counts.coordinator->jobs[0].failures[1].rank == 5);
+  CHECK(counts.coordinator->jobs[0].hang.last->ranks == std::vector<int>{5});
 }
 
 TEST_CASE("no label of a metric and no line of readiness has a name or a text without a token") {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
 #include "src/base/check.h"
 #include "src/base/overloaded.h"
@@ -88,7 +89,7 @@ bool send_packet(int socket, const std::string& text, std::span<const int> descr
 }  // namespace
 
 ImportServer::ImportServer(net::Loop& loop, process::WorkerTree& tree, Handlers handlers)
-    : loop_(loop), tree_(tree), handlers_(std::move(handlers)), timer_(loop) {}
+    : loop_(loop), tree_(tree), handlers_(std::move(handlers)), timer_(loop), deadline_(loop) {}
 
 Status ImportServer::start(const Start& how) {
   ELASTIC_CHECK(!channel_);
@@ -99,8 +100,8 @@ Status ImportServer::start(const Start& how) {
   UniqueFd ours(ends[0]);
   const UniqueFd theirs(ends[1]);
   std::vector<std::string> arguments = how.options;
-  arguments.insert(arguments.end(),
-                   {"-c", kBoot, kServerText, how.is_module ? "module" : "script", how.target, how.wanted, ""});
+  arguments.insert(arguments.end(), {"-c", kBoot, kServerText, how.is_module ? "module" : "script", how.target,
+                                     how.wanted, "", how.running > 0 ? format("{}", how.running) : ""});
   const auto pid = tree_.start_aside({.path = how.python,
                                       .arguments = std::move(arguments),
                                       .environment = how.environment,
@@ -110,23 +111,32 @@ Status ImportServer::start(const Start& how) {
                                       .channel = theirs.get()});
   if (!pid) return std::unexpected(pid.error());
   channel_ = std::move(ours);
+  is_ready_ = false;
+  wanted_ = 0;
+  ordered_.clear();
+  await("imported its modules", how.deadline_ms);
   watch_ = std::make_unique<net::ReadWatch>(loop_, channel_.get(), [this] { receive(); });
   return {};
 }
 
 void ImportServer::receive() {
-  while (channel_) {
+  while (watch_) {
     auto packet = receive_packet(channel_.get());
     if (!packet) return;
-    if (packet->text.empty()) return gone("the import server has ended", false);
+    if (packet->text.empty()) return hung_up();
     const auto report = read_report(packet->text);
     if (!report) return gone("the import server says what it cannot mean", false);
     std::visit(Overloaded{
                    [&](const Ready& ready) { on(ready); },
                    [&](const Refused& refused) { gone(refused.why, true); },
                    [&](const Struck& struck) { handlers_.on_struck(struck); },
+                   [&](const Forked&) {
+                     if (!ordered_.empty()) ordered_.pop_front();
+                   },
                    [&](const Parked& parked) {
+                     if (!ordered_.empty() && ordered_.front() > 0) --ordered_.front();
                      waiting_.push_back({parked.pid, open_child(parked.pid), std::move(packet->descriptor)});
+                     if (this->parked() >= wanted_) deadline_.stop();
                      handlers_.on_parked();
                    },
                },
@@ -137,6 +147,8 @@ void ImportServer::receive() {
 void ImportServer::on(const Ready& ready) {
   places_.clear();
   for (const std::string& place : ready.places) places_.emplace_back(place, changed_ns(place));
+  is_ready_ = true;
+  deadline_.stop();
   handlers_.on_ready(ready);
 }
 
@@ -148,16 +160,29 @@ bool ImportServer::are_modules_the_same() const {
 }
 
 void ImportServer::has_ended(ExitStatus status) {
-  if (channel_) receive();  // it may have said why
-  if (channel_) gone(format("the import server {}", status.text()), false);
+  if (watch_) receive();  // it may have said why
+  if (channel_) gone(format("the import server {}", status.text()), !is_ready_ && status.signal == 0);
 }
 
-void ImportServer::gone(const std::string& why, bool has_refused) {
+// It ends, or does what it must not: its end tells.
+void ImportServer::hung_up() {
+  watch_.reset();
+  tree_.kill_aside();
+}
+
+void ImportServer::await(const char* what, std::int64_t deadline_ms) {
+  deadline_.start(deadline_ms, [this, what, deadline_ms] {
+    gone(format("the import server has not {} within {} s", what, deadline_ms / 1000), !is_ready_);
+  });
+}
+
+void ImportServer::gone(const std::string& why, bool for_good) {
   end();
-  handlers_.on_gone(why, has_refused);
+  handlers_.on_gone(why, for_good);
 }
 
 void ImportServer::end() {
+  deadline_.stop();
   watch_.reset();
   channel_ = UniqueFd();
   kill_waiting();  // those that have orders go on: they need no server any more
@@ -171,9 +196,17 @@ void ImportServer::kill_waiting() {
   waiting_.clear();  // one that is not killed ends when its socket is closed
 }
 
-void ImportServer::park(int count) {
-  if (channel_ && count > 0) (void)send_packet(channel_.get(), park_packet(count));
+void ImportServer::park(int count, std::int64_t deadline_ms) {
+  if (!channel_ || count <= parked()) return;
+  wanted_ = count;
+  await("forked workers", deadline_ms);
+  const int missing = count - parked() - on_their_way();
+  if (missing <= 0) return;
+  ordered_.push_back(missing);
+  (void)send_packet(channel_.get(), park_packet(missing));
 }
+
+int ImportServer::on_their_way() const { return std::accumulate(ordered_.begin(), ordered_.end(), 0); }
 
 Status ImportServer::give(std::span<const Order> orders, int cgroup_procs) {
   ELASTIC_CHECK(giving_.empty() && orders.size() <= waiting_.size());

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/limits.h"
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
@@ -28,8 +30,9 @@ class ImportServer {
     std::function<void()> on_parked;  // another one waits
     // All orders of give() have been taken by these processes; or none is, for the reason.
     std::function<void(Result<std::vector<pid_t>>)> on_taken;
-    // It has refused to serve, with the reason, or has ended. Called once per start, not by end().
-    std::function<void(const std::string& why, bool has_refused)> on_gone;
+    // It has ended, or was killed since it was late. `for_good`: another one would fare no better, since this one has
+    // refused to serve, or has exited or hung before it was ready. Called once per start, not by end().
+    std::function<void(const std::string& why, bool for_good)> on_gone;
   };
   ImportServer(net::Loop& loop, process::WorkerTree& tree, Handlers handlers);
 
@@ -39,9 +42,12 @@ class ImportServer {
     bool is_module = false;                    // python -m
     std::string target;                        // script or module
     std::string wanted;                        // modules to preload besides, with commas between
+    pid_t running = 0;                         // a worker, whose loaded modules are read from outside; 0: none
     std::span<const std::string> environment;  // that workers have, without what differs among them
     std::vector<std::string> variables;
     int output = -1;  // its stdout and stderr; -1: ours
+    // It is killed where it has not imported within this time.
+    std::int64_t deadline_ms = limits::kImportServerMs;
   };
   // One at a time.
   Status start(const Start& how);
@@ -50,7 +56,9 @@ class ImportServer {
   // Ends it and all that wait.
   void end();
 
-  void park(int count);
+  // Lets so many wait in all, as far as fewer do or are on their way. If they do not within this time the server is
+  // killed.
+  void park(int count, std::int64_t deadline_ms = limits::kImportServerMs);
   int parked() const { return static_cast<int>(waiting_.size()); }
   // The directories that hold modules are as they were when the server was ready.
   bool are_modules_the_same() const;
@@ -85,9 +93,12 @@ class ImportServer {
   };
 
   void receive();
+  void hung_up();
   void on(const Ready& ready);
-  void gone(const std::string& why, bool has_refused);
+  void gone(const std::string& why, bool for_good);
+  void await(const char* what, std::int64_t deadline_ms);
   void kill_waiting();
+  int on_their_way() const;
   void answered(std::size_t index);
   void give_up(const char* why);
 
@@ -99,6 +110,10 @@ class ImportServer {
   std::vector<Waiting> waiting_;
   std::vector<Giving> giving_;  // have an order, and have not run a line of the script
   net::Timer timer_;
+  net::Timer deadline_;
+  bool is_ready_ = false;
+  int wanted_ = 0;                                            // how many are to wait
+  std::deque<int> ordered_;                                   // how many of each order the server has yet to fork
   std::vector<std::pair<std::string, std::int64_t>> places_;  // directory, and when it was changed, in ns
 };
 

@@ -1,7 +1,7 @@
 # The import server of warm workers, and what a worker that it has forked does before the user's script
 # (docs/warm-workers.md). elastic-run holds this text and runs it with the workers' own Python, their options and
-# their environment: python -u -c BOOT TEXT KIND TARGET WANTED STRUCK. Descriptor 3 is a SOCK_SEQPACKET socket to the
-# launcher. Each packet is a letter and fields that NULs separate (src/warm/packets.h).
+# their environment: python -u -c BOOT TEXT KIND TARGET WANTED STRUCK RUNNING. Descriptor 3 is a SOCK_SEQPACKET socket to
+# the launcher. Each packet is a letter and fields that NULs separate (src/warm/rules/packets.h).
 #
 # Whatever this text names stays out of __main__, and it imports as little as it can: what it imports the user's script
 # finds imported.
@@ -13,29 +13,38 @@ PATH = list(sys.path)
 sys.path[:] = [place for place in PATH if place]  # what this text imports is not in the working directory
 
 import array
-import ctypes
 import gc
 import resource
 import socket
 
-KIND, TARGET, WANTED, STRUCK = sys.argv[2:6]
-LAUNCHER = os.getppid()
 CHANNEL = 3
+try:
+    import ctypes
+    ctypes.pythonapi.PyRun_SimpleFileExFlags
+except (ImportError, AttributeError) as error:
+    os.write(CHANNEL, b'F\0this Python has no ctypes that can run a script: ' + os.fsencode(str(error)))
+    os._exit(1)
+
+# RUNNING: the pid of a worker of the present round, or ''.
+KIND, TARGET, WANTED, STRUCK, RUNNING = sys.argv[2:7]
+LAUNCHER = os.getppid()
 JUDGED_LATE = 'PYTORCH_NVML_BASED_CUDA_CHECK'
 # They differ between the ranks of a node, or between rounds. A module that reads one at import is not preloaded.
 OF_RANKS = {
     'RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'LOCAL_WORLD_SIZE', 'GROUP_RANK', 'GROUP_WORLD_SIZE', 'ROLE_RANK',
     'ROLE_WORLD_SIZE', 'ROLE_NAME', 'MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT',
     'TORCHELASTIC_MAX_RESTARTS', 'TORCHELASTIC_RUN_ID', 'TORCHELASTIC_USE_AGENT_STORE', 'TORCHELASTIC_ERROR_FILE',
-    'TORCHELASTIC_SIGNALS_TO_HANDLE', 'ELASTIC_RUN_FENCE'}
+    'TORCHELASTIC_SIGNALS_TO_HANDLE', 'ELASTIC_RUN_FENCE', 'ELASTIC_RUN_PROGRESS', 'RUNTIME_METRICS_PATH',
+    'FT_RANK_MONITOR_IPC_SOCKET', 'FT_LAUNCHER_IPC_SOCKET'}
 # Libraries read these when they are loaded, with getenv(), which is not seen here.
 READ_BY_LIBRARIES = ('OMP_', 'GOMP_', 'KMP_', 'MKL_', 'OPENBLAS_', 'GOTO_', 'ONEDNN_', 'DNNL_', 'PYTORCH_', 'TORCH_',
                      'C10_', 'ATEN_', 'CUDA_', 'CUBLAS_', 'CUDNN_', 'TRITON_', 'LD_', 'MALLOC_', 'PYTHON', 'LC_',
                      'BLIS_')
+# But not these: the CUDA driver reads them when it is initialised, which no import may do, and Python when it starts.
+READ_LATER = {'CUDA_VISIBLE_DEVICES', 'CUDA_DEVICE_ORDER', 'PYTHONHASHSEED'}
 DEVICES = ('/dev/nvidia', '/dev/kfd', '/dev/dri', '/dev/infiniband')
 # Ends of threads that survive a fork harmlessly: jemalloc handles forks itself.
 HARMLESS_THREADS = {'jemalloc_bg_thd'}
-REHEARSAL_S = 120
 
 REHEARSAL = '''
 import copy, os, sys, tempfile
@@ -146,7 +155,10 @@ def script_path():
 def read_script():
     """The modules that script and local files import, and the variables that they set: lines of two kinds."""
     import ast
+    import pkgutil
     first = script_path()
+    if KIND == 'script' and pkgutil.get_importer(first) is not None:
+        return b'never the script is a directory or an archive'
     roots = [os.path.dirname(os.path.realpath(first)), os.getcwd()]
     roots += filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
     lines = []
@@ -227,9 +239,7 @@ def read_script():
 
 def rehearse():
     """The names of all modules that a first step of training needs."""
-    import signal
     before = set(sys.modules)
-    signal.alarm(REHEARSAL_S)
     exec(compile(REHEARSAL, '<rehearsal>', 'exec'), {'__name__': '_elastic_run_rehearsal'})
     return '\n'.join(name for name in sys.modules if name not in before).encode()
 
@@ -310,6 +320,9 @@ class Importer:
         if read is None:
             raise Refused('the script cannot be read')
         lines = [line.split(' ', 1) for line in os.fsdecode(read).split('\n') if line]
+        for kind, why in lines:
+            if kind == 'never':
+                raise Refused(why)
         self.sets = [name for kind, name in lines if kind == 'set']
         # Nothing of the user's own is found, installed to be edited or not, unless he has asked for it by name.
         allowed = [entry for entry in PATH if self.is_mine(entry) or entry.endswith('.zip')]
@@ -329,6 +342,8 @@ class Importer:
             for name in os.fsdecode(rehearsed or b'').split('\n'):
                 if name and name.split('.')[0] not in self.struck:
                     bring(name)
+            for name in os.fsdecode(in_child(self.loaded_by_worker) or b'').split('\n'):
+                self.one(name)
         sys.meta_path.remove(self.misses)
         for finder in edited:  # where `pip install -e` has put them
             sys.meta_path.insert(finders.index(finder), finder)
@@ -342,8 +357,21 @@ class Importer:
         if self.reads.of_ranks:
             raise Refused('modules read %s at import' % ', '.join(sorted(self.reads.of_ranks)))
         for name in self.sets:
-            if name in self.reads.names or name.startswith(READ_BY_LIBRARIES):
+            if name in self.reads.names or name.startswith(READ_BY_LIBRARIES) and name not in READ_LATER:
                 raise Refused('the script sets %s, which modules read when they are imported' % name)
+
+    def loaded_by_worker(self):
+        """The extension modules that the running worker has loaded, with what no import statement tells: plug-ins."""
+        from importlib.machinery import EXTENSION_SUFFIXES
+        found = []
+        for line in text_of('/proc/%s/maps' % RUNNING).split(b'\n') if RUNNING else []:
+            path = os.fsdecode(line.split(None, 5)[-1]) if b'/' in line else ''
+            place = max((each for each in self.mine if path.startswith(each + '/')), key=len, default='')
+            suffix = max((each for each in EXTENSION_SUFFIXES if path.endswith(each)), key=len, default='')
+            parts = path[len(place) + 1:-len(suffix)].split('/') if place and suffix else ['']
+            if all(part.isidentifier() for part in parts) and not parts[-1].startswith('lib'):
+                found.append('.'.join(parts))
+        return '\n'.join(dict.fromkeys(found)).encode()
 
     def is_mine(self, place):
         place = os.path.realpath(place)
@@ -352,15 +380,19 @@ class Importer:
     def one(self, name):
         """Imports a listed module. If that does what no fork survives, all begins again without its package."""
         package = name.split('.')[0]
-        if package in self.struck or name in sys.modules:
+        if not name or package in self.struck or name in sys.modules:
             return
         before = set(self.reads.of_ranks)
+        opened = set(left_open())
         alone = len(threads()) <= 1
         missed = set(self.misses.names)
         if not bring(name) and package not in missed:
             self.misses.names.discard(package)  # only the script has looked for it
         if self.reads.of_ranks - before:
             self.strike(package, 'reads %s at import' % ', '.join(sorted(self.reads.of_ranks - before)))
+        opened = set(left_open()) - opened
+        if opened:
+            self.strike(package, 'leaves %s open at import' % ', '.join(sorted(opened)))
         if alone and len(threads()) > 1:
             trial_fork()  # some libraries end their threads then
             if len(threads()) > 1:
@@ -370,11 +402,12 @@ class Importer:
         if package == 'torch':
             raise Refused('torch ' + why)
         say(b'S', package, why)
-        fields = [KIND, TARGET, WANTED, ','.join(self.struck + [package])]
+        fields = [KIND, TARGET, WANTED, ','.join(self.struck + [package]), RUNNING]
         sys.stdout.flush()
+        os.closerange(CHANNEL + 1, 1 << 16)
         if self.nice is not None:
             os.setpriority(os.PRIO_PROCESS, 0, self.nice)
-        os.execve(sys.executable, ORIGINAL[:-4] + fields, ENVIRONMENT)
+        os.execve(sys.executable, ORIGINAL[:-5] + fields, ENVIRONMENT)
 
 
 # --- What makes a fork of this process unlike a fresh interpreter. -----------------------------------------
@@ -387,6 +420,19 @@ def threads():
         if name not in HARMLESS_THREADS:
             names.append(name)
     return names
+
+
+def left_open():
+    """The files that are open besides those that the launcher gave: devices, above all."""
+    found = []
+    for number in os.listdir('/proc/self/fd'):
+        try:
+            to = os.readlink('/proc/self/fd/' + number)
+        except OSError:
+            continue  # the directory's own
+        if to.startswith(DEVICES) or int(number) > CHANNEL and '/fd' not in to:
+            found.append(to)
+    return found
 
 
 def trial_fork():
@@ -403,15 +449,8 @@ def check():
         raise Refused('a module has initialised CUDA')
     if len(threads()) > 1:
         raise Refused('modules have started threads (%s)' % ', '.join(sorted(threads())[:4]))
-    for number in os.listdir('/proc/self/fd'):
-        try:
-            to = os.readlink('/proc/self/fd/' + number)
-        except OSError:
-            continue  # the directory's own
-        if to.startswith(DEVICES):
-            raise Refused('a module has opened ' + to)
-        if int(number) > CHANNEL and '/fd' not in to:
-            raise Refused('a module has left %s open' % to)
+    for to in left_open():
+        raise Refused('a module has left %s open' % to)
     try:
         os.waitpid(-1, os.WNOHANG)
         raise Refused('a module has started a process')
@@ -421,10 +460,33 @@ def check():
     for line in text_of('/proc/self/status').split(b'\n'):
         if line.startswith(b'RssAnon:'):
             own = int(line.split()[1])
-    for line in text_of('/proc/meminfo').split(b'\n'):
-        if line.startswith(b'MemAvailable:') and int(line.split()[1]) < 2 * own:
-            raise Refused('too little memory is left')
+    if memory_left() < 2 * own:
+        raise Refused('too little memory is left')
     return own
+
+
+def memory_left():
+    """KiB that the host, and each cgroup that this process is in, have left. Files that are cached count as free."""
+    left = [int(line.split()[1]) for line in text_of('/proc/meminfo').split(b'\n') if line.startswith(b'MemAvailable:')]
+    for line in text_of('/proc/self/cgroup').split(b'\n')[:-1]:
+        _, controllers, path = os.fsdecode(line).split(':', 2)
+        if controllers == '':
+            root, limit, used, cached = '/sys/fs/cgroup', 'memory.max', 'memory.current', b'inactive_file '
+        elif controllers == 'memory':
+            root, limit, used, cached = ('/sys/fs/cgroup/memory', 'memory.limit_in_bytes', 'memory.usage_in_bytes',
+                                         b'total_inactive_file ')
+        else:
+            continue
+        while True:  # in a container the path may be the host's; then only the last one is there
+            most, now = (text_of(root + path.rstrip('/') + '/' + name).strip() for name in (limit, used))
+            if most.isdigit() and now.isdigit():
+                files = [int(each.split()[1]) for each in text_of(root + path.rstrip('/') + '/memory.stat').split(b'\n')
+                         if each.startswith(cached)]
+                left.append((int(most) - int(now) + sum(files)) // 1024)
+            if path in ('/', ''):
+                break
+            path = os.path.dirname(path)
+    return min(left, default=sys.maxsize)
 
 
 # --- Priority: the first imports of a job that trains must not wait for these. ----------------------------------
@@ -511,8 +573,8 @@ def reopen(stream):
         pass  # there is none, or a module has replaced it
 
 
-def park(nice):
-    """Forks a worker that waits for its rank. Returns in the worker only, with its order."""
+def park(nice, way):
+    """Forks a worker that waits for its rank. Returns in the worker only, with its order. On its way it holds a pipe's ends."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     middle = os.fork()
     if middle != 0:
@@ -534,6 +596,8 @@ def park(nice):
                     [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [theirs.fileno()]))])
     channel.close()
     theirs.close()
+    for end in way:
+        os.close(end)
     order, ancillary, _, _ = ours.recvmsg(1 << 18, socket.CMSG_SPACE(4 * 4))
     if not order:
         os._exit(1)  # the launcher has gone, or does not need it
@@ -624,15 +688,20 @@ def serve():
     times = os.times()
     places = [place for place in importer.mine if place.endswith('-packages')]
     places.append(os.path.join(sys.prefix, 'pyvenv.cfg'))
-    say(b'R', len(sys.modules), int(1000 * sum(times[:4])), own, ','.join(importer.struck), *places)
+    say(b'R', len(sys.modules), int(1000 * sum(times[:4])), int(1000 * sum(times[:2])), own, ','.join(importer.struck), *places)
     sys.stdout.flush()
     while True:
         order = os.read(CHANNEL, 4096)
         if not order:
             os._exit(0)  # the launcher has gone, or needs no workers any more
+        way = os.pipe()
         for _ in range(int(order[1:])):
-            if argv := park(nice):
+            if argv := park(nice, way):
                 return argv
+        os.close(way[1])
+        os.read(way[0], 1)  # until none is on its way any more
+        os.close(way[0])
+        say(b'D')
 
 
 ENVIRONMENT = dict(os.environb)

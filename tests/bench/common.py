@@ -164,6 +164,40 @@ def timed(command, temporary):
         launch.stop()
 
 
+# --- Processes -----------------------------------------------------------------------------------
+
+
+def tree_of(ancestor):
+    """The pids of a process and of all its descendants."""
+    children = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = pathlib.Path(f"/proc/{name}/stat").read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        parent = int(stat[stat.rindex(")") + 2:].split()[1])
+        children.setdefault(parent, []).append(int(name))
+    found, left = [], [ancestor]
+    while left:
+        found.append(left.pop())
+        left += children.get(found[-1], [])
+    return found
+
+
+def memory_kib(pid, names):
+    """{name: KiB} of what smaps_rollup and status tell of a process; all 0 if it has ended: it holds nothing."""
+    found = dict.fromkeys(names, 0)
+    try:
+        text = "".join(pathlib.Path(f"/proc/{pid}/{file}").read_text() for file in ("smaps_rollup", "status"))
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name in found:
+            found[name] = int(value.split()[0])
+    return found
+
+
 # --- Restarts ------------------------------------------------------------------------------------
 
 

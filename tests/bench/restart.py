@@ -1,4 +1,7 @@
-"""A rank dies: the time until all new ranks run, beside torchrun and a bare loop; until training goes on."""
+"""A rank dies: the time until all new ranks run, beside torchrun and a bare loop; until training goes on.
+
+With --first-step: how soon training goes on with warm workers, beside interpreters that have imported everything and wait,
+fresh ones and torchrun; the memory of warm workers; what preparing them takes from the first round."""
 
 import argparse
 import contextlib
@@ -8,23 +11,19 @@ import pathlib
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import time
 
 import common
-from common import BenchError, Goal, Spread, positive, say
+import first_step
+from common import Goal, Spread, positive, say
+from training import EXAMPLE, OURS, TORCHRUN, NotDone, unless_broken, variables_of
 
-OURS, NO_LOGS, BARE = "elastic-run", "elastic-run, no logs", "bare loop"
-WARM = "elastic-run, warm"
-TORCHRUN, TORCHRUN_QUICK = "torchrun", "torchrun, 1 ms"
+NO_LOGS, BARE, TORCHRUN_QUICK = "elastic-run, no logs", "bare loop", "torchrun, 1 ms"
 
-EXAMPLE = common.HERE.parents[1] / "examples/fashion_mnist.py"
 CRASH_AT, CHECKPOINT_EVERY = 8, 5  # steps
 TRAINING_TIMEOUT_S = 300
-READY_STEPS = 50  # of the first round, before a rank is killed from outside
-# In torchrun's own traceback where it has read a worker's error file before there was anything in it.
-READ_TOO_EARLY = ("_capture_process_failures", "JSONDecodeError")
-MOST_BROKEN = 5  # of one run
 # How long rank 0 lives on when all are there: so that each launcher is at rest again, and so that the
 # deaths fall anywhere between two looks of one that looks every 100 ms.
 PAUSE_US, PAUSE_SPREAD_US = 20_000, 100_000
@@ -40,8 +39,6 @@ one's group when one has died, waits for all of them and starts them again. It d
 No logs: --log-dir=/dev/null. 1 ms: --monitor-interval=0.001 instead of torchrun's own 0.1 s.
 Training: rank 1 of examples/fashion_mnist.py says that it kills itself at a step; the figure is from that
 line until the line of the first step done after the restart, as they are read from the launcher's output.
-With --first-step rank 1 is killed from outside instead, when 50 steps are done or warm workers wait
-(--warm-workers=on --warm-after=0), and the restart itself is not measured.
 torchrun has TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which gloo may fail after its restarts. Broke:
 torchrun ended by an exception of its own, having read the error file of a worker that was still writing it;
 such a run is made again."""
@@ -49,28 +46,49 @@ such a run is made again."""
 
 def main():
     args = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="elastic-run-bench.") as temporary:
         programs = {"worker": common.compile_c("restart_worker", temporary),
                     BARE: common.compile_c("respawn", temporary),
                     OURS: common.elastic_run_binary(), TORCHRUN: common.torchrun()}
         machine = common.machine()
-        gc.disable()  # a collection would take a core from what is measured
-        gaps = {} if args.first_step else restart_rounds(programs, args, temporary)
-        gc.enable()
-        training, broke = training_rounds(programs, args, temporary) if args.training else ({}, {})
         versions = {OURS: common.elastic_run_version(programs[OURS]),
                     TORCHRUN: common.torch_version(programs[TORCHRUN])}
-    goals = judge_first_step(training) if args.first_step else judge(gaps)
+        gc.disable()  # a collection would take a core from what is measured
+        if args.first_step:
+            return measure_first_step(args, machine, versions, programs, temporary)
+        gaps = restart_rounds(programs, args, temporary)
+        gc.enable()
+        training, broke = training_rounds(programs, args, temporary) if args.training else ({}, {})
+    goals = judge(gaps)
     report(args, machine, versions, gaps, (training, broke), goals)
     if args.json:
         common.write_json(args.json, {
             "benchmark": "restart", "machine": machine, "versions": versions, "ranks": args.ranks,
             "restart_ms": gaps, "training_ranks": args.training_ranks,
             "failure_to_step_ms": training, "broken_runs": broke, "goals": [goal.as_json() for goal in goals]})
+    return 0
+
+
+def measure_first_step(args, machine, versions, programs, temporary):
+    found = first_step.measure(programs, args, temporary)
+    goals = first_step.judge(found)
+    say("")
+    print(head_line(machine, versions))
+    first_step.report(args, found)
+    print_end(goals, first_step.NOTES)
+    if args.json:
+        common.write_json(args.json, {
+            "benchmark": "restart --first-step", "machine": machine, "versions": versions,
+            "training_ranks": args.training_ranks, "memory_ranks": args.memory_ranks, "round_epochs": args.round_epochs,
+            "round_warm_after_s": args.round_warm_after, **first_step.as_json(found),
+            "goals": [goal.as_json() for goal in goals]})
+    return 0
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="scripts/bench restart", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/bench restart", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=positive, default=8, metavar="N")
     parser.add_argument("--runs", type=positive, default=12, metavar="N",
                         help="of elastic-run and the bare loop (%(default)s)")
@@ -82,15 +100,41 @@ def parse_arguments():
                         help="in each of these runs (%(default)s)")
     parser.add_argument("--training", action=argparse.BooleanOptionalAction, default=True,
                         help="measure also how long training stands still")
-    parser.add_argument("--training-runs", type=positive, default=3, metavar="N",
-                        help="of each launcher (%(default)s)")
+    parser.add_argument("--training-runs", type=positive, metavar="N",
+                        help="of each launcher (3; 9 with --first-step)")
     parser.add_argument("--training-ranks", type=positive, default=4, metavar="N")
     parser.add_argument("--first-step", action="store_true",
-                        help="measure only how long training stands still, with and without warm workers")
+                        help="measure instead how soon training goes on with warm workers, and what they cost")
+    more = parser.add_argument_group("with --first-step", "also --training-runs, --training-ranks and --json")
+    more.add_argument("--only", type=list_of(first_step.PARTS), default=first_step.PARTS, metavar="PART,...",
+                      help=f"of {', '.join(first_step.PARTS)}: a failure to the next step; memory; the first round (all)")
+    more.add_argument("--data", type=list_of(first_step.DATA), default=list(first_step.DATA), metavar="KIND,...",
+                      help="of plain, mapped: how examples/fashion_mnist.py has its data (both)")
+    more.add_argument("--example", default=EXAMPLE, metavar="FILE", help="another script that is built like it")
+    more.add_argument("--memory-runs", type=positive, default=3, metavar="N", help="warm and fresh (%(default)s)")
+    more.add_argument("--memory-ranks", type=positive, default=8, metavar="N", help="at least 2 (%(default)s)")
+    more.add_argument("--round-runs", type=positive, default=9, metavar="N", help="with on and with off (%(default)s)")
+    more.add_argument("--round-epochs", type=positive, default=40, metavar="N",
+                      help="of the first round: it must outlast the imports (%(default)s)")
+    more.add_argument("--round-warm-after", type=int, default=30, metavar="SECONDS",
+                      help="--warm-after of the first round (%(default)s, elastic-run's own)")
     parser.add_argument("--json", metavar="FILE", help="every single measurement as JSON")
     args = parser.parse_args()
     args.torchrun_runs = min(args.torchrun_runs, args.runs)
+    args.training_runs = args.training_runs or (9 if args.first_step else 3)
+    if args.first_step and min(args.training_ranks, args.memory_ranks) < 2:
+        parser.error("--training-ranks, --memory-ranks: rank 1 is to be killed, so at least 2")
     return args
+
+
+def list_of(allowed):
+    """The type of an option: some of these, with commas between."""
+    def parse(text):
+        parts = text.split(",")
+        if not set(parts) <= set(allowed):
+            raise argparse.ArgumentTypeError(f"{text!r} is no list of {', '.join(allowed)}")
+        return parts
+    return parse
 
 
 # --- Until all new ranks run ---------------------------------------------------------------------
@@ -139,84 +183,36 @@ def restarts_of_one_run(contender, programs, ranks, restarts, temporary):
 
 def training_rounds(programs, args, temporary):
     """{contender: {round: ms}}, {contender: how many runs its own mistake has ended}"""
-    measured = {OURS: {}, TORCHRUN: {}} | ({WARM: {}} if args.first_step else {})
+    measured = {OURS: {}, TORCHRUN: {}}
     broke = dict.fromkeys(measured, 0)
     contenders = list(measured)
     for number in range(args.training_runs):
         say(f"training: round {number + 1} of {args.training_runs}")
         for contender in contenders if number % 2 == 0 else reversed(contenders):
-            for attempt in range(1 + MOST_BROKEN):
-                try:
-                    measured[contender][number] = failure_to_step(
-                        contender, programs, args.training_ranks, temporary, args.first_step)
-                    break
-                except LineMissing as missing:
-                    broke[contender] += 1
-                    is_known = all(mark in missing.told for mark in READ_TOO_EARLY)
-                    if contender != TORCHRUN or not is_known or attempt == MOST_BROKEN:
-                        raise
+            measured[contender][number], broken = unless_broken(
+                contender, lambda contender=contender: failure_to_step(
+                    programs[contender], args.training_ranks, temporary))
+            broke[contender] += broken
     return measured, broke
 
 
-class LineMissing(BenchError):
-    """`told`: all that the launcher has printed instead."""
-
-    def __init__(self, text, command, told):
-        super().__init__(f"no line with {text!r}: {' '.join(command)}\n{told[-2000:]}")
-        self.told = told
-
-
-def rank_of_job(launcher, rank):
-    """The pid of a rank whose environment tells of it: a descendant of the launcher, in its first round."""
-    wanted = {f"RANK={rank}".encode(), b"TORCHELASTIC_RESTART_COUNT=0"}
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted <= set((process / "environ").read_bytes().split(b"\0")) and is_below(int(process.name), launcher):
-                return int(process.name)
-        except OSError:
-            continue  # it has ended, or is none of ours
-    raise BenchError(f"no process is rank {rank}")
-
-
-def is_below(pid, ancestor):
-    while pid > 1 and pid != ancestor:
-        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid == ancestor
-
-
-def failure_to_step(contender, programs, ranks, temporary, first_step):
+def failure_to_step(launcher, ranks, temporary):
     """Milliseconds in which a job that lost a rank does not train."""
-    launcher = programs[OURS if contender == WARM else contender]
     directory = pathlib.Path(temporary) / "training"
     directory.mkdir()
     command = [launcher, "--standalone", f"--nproc-per-node={ranks}", "--max-restarts=1", str(EXAMPLE),
-               "--checkpoint", str(directory / "checkpoint.pt"), "--log-every=1",
-               f"--checkpoint-every={CHECKPOINT_EVERY}"]
-    command += ["--epochs=100"] if first_step else [f"--crash-at={CRASH_AT}"]
-    if contender == WARM:
-        command[1:1] = ["--warm-workers=on", "--warm-after=0", "--log-level=info"]
-    variables = {"PYTHON_EXEC": str(pathlib.Path(common.torchrun()).parent / "python3"),
-                 "PYTHONDONTWRITEBYTECODE": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+               "--checkpoint", str(directory / "checkpoint.pt"), f"--crash-at={CRASH_AT}",
+               f"--checkpoint-every={CHECKPOINT_EVERY}", "--log-every=1"]
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, directory)
         reader, writer = os.pipe2(os.O_CLOEXEC)
         stack.callback(os.close, reader)
         try:
-            launch = common.Launch(command, temporary, variables=variables, output=writer)
+            launch = common.Launch(command, temporary, variables=variables_of(), output=writer)
         finally:
             os.close(writer)
         stack.callback(launch.stop)
         lines = TimedLines(reader)
-        if first_step:
-            find(lines, "wait for the next round" if contender == WARM else f"step {READY_STEPS}/", command)
-            rank_1 = rank_of_job(launch.pid, 1)
-            died_ns = time.perf_counter_ns()
-            os.kill(rank_1, signal.SIGKILL)
-            find(lines, "resumed from step", command)
-            find(lines, "step ", command)
-            if contender == WARM and b"taken by warm workers" not in lines.read:
-                raise BenchError(f"workers were not warm: {' '.join(command)}")
-            return (lines.at_ns - died_ns) / 1e6
         find(lines, "kills itself at step", command)
         died_ns = lines.at_ns
         find(lines, f"resumed from step {CRASH_AT // CHECKPOINT_EVERY * CHECKPOINT_EVERY}", command)
@@ -251,7 +247,7 @@ class TimedLines:
 
 def find(lines, text, command):
     if not any(text in line for line in lines):
-        raise LineMissing(text, command, lines.read.decode(errors="replace"))
+        raise NotDone(f"line with {text!r}", command, lines.read.decode(errors="replace"))
 
 
 # --- Report --------------------------------------------------------------------------------------
@@ -259,11 +255,6 @@ def find(lines, text, command):
 
 def medians(rounds):
     return {number: Spread.of(found).median for number, found in rounds.items()}
-
-
-def judge_first_step(training):
-    ratio = Spread.of(common.pairs(training[WARM], training[OURS]))
-    return [Goal("first step: times fresh workers", 0.2, False, ratio)]
 
 
 def judge(gaps):
@@ -274,20 +265,27 @@ def judge(gaps):
 def report(args, machine, versions, gaps, training_and_broke, goals):
     training, broke = training_and_broke
     say("")
-    print(f"{versions[OURS]}; {versions[TORCHRUN]}; {common.describe(machine)}")
-    if gaps:
-        print(f"\nRANK 0 OF {args.ranks} DIES, UNTIL ALL {args.ranks} NEW RANKS RUN, ms; ratio: to the bare "
-              "loop in the same round")
-        common.print_table(["<launcher", "runs", "restarts", "median", "min", "max", "ratio",
-                            "min to max"], list(restart_table(gaps)))
+    print(head_line(machine, versions))
+    print(f"\nRANK 0 OF {args.ranks} DIES, UNTIL ALL {args.ranks} NEW RANKS RUN, ms; ratio: to the bare "
+          "loop in the same round")
+    common.print_table(["<launcher", "runs", "restarts", "median", "min", "max", "ratio",
+                        "min to max"], list(restart_table(gaps)))
     if training:
         print(f"\nA RANK OF {args.training_ranks} DIES, UNTIL THE NEXT STEP OF TRAINING IS DONE, ms; ratio: "
               "to elastic-run in the same round")
         common.print_table(["<launcher", "runs", "broke", "median", "min", "max", "ratio", "min to max"],
                            list(training_table(training, broke)))
+    print_end(goals, NOTES)
+
+
+def head_line(machine, versions):
+    return f"{versions[OURS]}; {versions[TORCHRUN]}; {common.describe(machine)}"
+
+
+def print_end(goals, notes):
     print("\nGOALS")
     common.print_goals(goals)
-    print(f"\n{NOTES}")
+    print(f"\n{notes}")
 
 
 def spread_columns(spread, digits):

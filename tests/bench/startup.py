@@ -150,31 +150,18 @@ def worker_of(command):
 
 def memory_of(launcher, worker):
     """The launcher and all its descendants that do not run the worker's program."""
-    children = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            stat = pathlib.Path(f"/proc/{name}/stat").read_text(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        parent = int(stat[stat.rindex(")") + 2:].split()[1])
-        children.setdefault(parent, []).append(int(name))
     total = {"Rss": 0, "Pss": 0, "Private_Clean": 0, "Private_Dirty": 0, "VmHWM": 0}
-    processes, left = 0, [launcher]
-    while left:
-        pid = left.pop()
-        left += children.get(pid, [])
+    processes = 0
+    for pid in common.tree_of(launcher):
         try:
             if os.path.samestat(os.stat(f"/proc/{pid}/exe"), worker):
                 continue
-            text = "".join(pathlib.Path(f"/proc/{pid}/{file}").read_text()
-                           for file in ("smaps_rollup", "status"))
-        except (FileNotFoundError, ProcessLookupError):  # ended meanwhile: holds nothing
+        except (FileNotFoundError, ProcessLookupError):  # ended meanwhile
             continue
-        processes += 1
-        for line in text.splitlines():
-            name, _, value = line.partition(":")
-            if name in total:
-                total[name] += int(value.split()[0])
+        of_one = common.memory_kib(pid, total)
+        processes += of_one["Rss"] > 0
+        for name, kib in of_one.items():
+            total[name] += kib
     return Memory(processes, total["Rss"], total["Pss"],
                   total["Private_Clean"] + total["Private_Dirty"], total["VmHWM"])
 

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -23,6 +21,7 @@
 #include "rendezvous/protocol/test_messages.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
+#include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/protocol_events.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -32,6 +31,7 @@ namespace {
 
 using namespace protocol;
 using namespace protocol_events;
+using fuzz::cpu_seconds;
 
 constexpr int kMostEvents = 400;
 constexpr std::size_t kMostBytes = 4 << 20;
@@ -39,22 +39,10 @@ constexpr std::size_t kMostBytes = 4 << 20;
 constexpr double kSecondsPerByte = 20e-6;
 constexpr double kSecondsForAny = 0.5;
 
-bool tracing() {
-  static const bool on = std::getenv("ELASTIC_FUZZ_TRACE") != nullptr;
-  return on;
-}
 void trace(const std::string& line) {
-  if (tracing()) std::fprintf(stderr, "%s\n", line.c_str());
+  if (fuzz::tracing()) std::fprintf(stderr, "%s\n", line.c_str());
 }
-[[noreturn]] void found(const std::string& what) {
-  std::fprintf(stderr, "protocol_fuzzer: %s\n", what.c_str());
-  std::abort();
-}
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+[[noreturn]] void found(const std::string& what) { fuzz::end_with("protocol_fuzzer", what); }
 
 Nonce nonce_of(std::uint8_t byte) {
   Nonce nonce{};

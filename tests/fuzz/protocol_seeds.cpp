@@ -26,6 +26,10 @@ enum AgentSays : std::uint8_t {
   kCheckDone,
   kVerdictHeard,
   kRoundHeard,
+  kProgress,
+  kStacks,
+  kHangSigns,
+  kNodeEvidence,
   kAgentMessages
 };
 enum CoordinatorSays : std::uint8_t {
@@ -41,6 +45,11 @@ enum CoordinatorSays : std::uint8_t {
   kLeaveJob,
   kResigned,
   kNextRound,
+  kStacksWanted,
+  kCollectEvidence,
+  kHangTold,
+  kHangOver,
+  kKeepState,
   kCoordinatorMessages
 };
 constexpr std::uint8_t kAll = 0;
@@ -53,7 +62,7 @@ Writer& joins(Writer& story) {
       .bytes("role")
       .numbers(0, 0, 1, 2, 1, 3)
       .numbers(9, 9, 0, 1, 1, 3, 9, 9, 0)
-      .numbers(0, 0, 0, 0, 0, 1, 2, 0, 8, 0, 8, 0, 0, 0, 1, 0, 0);
+      .numbers(0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 8, 0, 8, 0, 0, 0, 1, 0, 0);
 }
 
 // Up to a WELCOME of term 3 and incarnation 11.

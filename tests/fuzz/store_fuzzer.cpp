@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,6 +20,7 @@
 #include "rendezvous/store/codec.h"
 #include "rendezvous/store/keyspace.h"
 #include "src/base/text.h"
+#include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/store_events.h"
 #include "tests/fuzz/store_model.h"
 
@@ -30,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 namespace elastic {
 namespace {
 
+using fuzz::cpu_seconds;
+using fuzz::tracing;
 using store::Bytes;
 using store::ClientId;
 using store::Command;
@@ -67,21 +68,7 @@ constexpr std::size_t kBytesHeldPerByte = 2 + 2 * sizeof(std::string) / 8;
 constexpr double kSecondsPerByte = 10e-6;
 constexpr double kSecondsForAny = 0.5;
 
-bool tracing() {
-  static const bool on = std::getenv("ELASTIC_FUZZ_TRACE") != nullptr;
-  return on;
-}
-
-[[noreturn]] void found(const std::string& what) {
-  std::fprintf(stderr, "store_fuzzer: %s\n", what.c_str());
-  std::abort();
-}
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+[[noreturn]] void found(const std::string& what) { fuzz::end_with("store_fuzzer", what); }
 
 Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 

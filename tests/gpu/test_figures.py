@@ -101,7 +101,7 @@ def both(gpu, rehearsed, probe):
     if not shutil.which("nvidia-smi"):
         pytest.skip("no nvidia-smi on PATH")
     ours = probe().ask({"do": "facts"})["devices"]
-    theirs = ask_nvidia_smi([name for name, *_ in FACTS + MEMORY] + ["temperature.gpu"])
+    theirs = ask_nvidia_smi([name for name, *_ in FACTS + MEMORY] + ["temperature.gpu", "power.draw"])
     assert {one["uuid"] for one in ours} == set(theirs)
     return [(theirs[one["uuid"]], one) for one in ours]
 
@@ -112,14 +112,16 @@ def test_facts_are_those_of_nvidia_smi(both):
         assert {name: ours.get(name) for name in wanted} == wanted
 
 
-def test_memory_and_temperature_are_those_of_nvidia_smi(both):
-    """The two are read at different moments, so they may differ a little."""
+def test_memory_temperature_and_power_are_those_of_nvidia_smi(both):
+    """They are read at different moments, so they may differ a little."""
     for theirs, ours in both:
         for name, our in MEMORY:
             if is_told(theirs[name]):
                 assert ours[our] == pytest.approx(int(theirs[name]) * 2**20, abs=2**30), (name, theirs, ours)
         if is_told(theirs["temperature.gpu"]):
             assert abs(ours["temperature_c"] - int(theirs["temperature.gpu"])) <= 10, (theirs, ours)
+        if is_told(theirs["power.draw"]):
+            assert abs(ours["power_mw"] / 1000 - float(theirs["power.draw"])) <= 100, (theirs, ours)
 
 
 def test_a_program_that_holds_memory_is_among_the_holders(rehearsed, probe, hold):

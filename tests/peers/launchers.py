@@ -16,7 +16,7 @@ EVERYTHING = os.environ.get("ELASTIC_RUN_PEERS") == "all"
 PEERS = pathlib.Path(sys.prefix + "-peers")  # as scripts/lib.sh has it
 OURS, TORCHRUN = "elastic-run", "torchrun"
 # torchrun now and then never ends after a rank was killed: its second attempt waits for somebody for ever.
-PATIENCE_S = {OURS: 100, TORCHRUN: 60}
+PATIENCE_S = {OURS: 200, TORCHRUN: 120}
 
 
 def peers():

@@ -1,6 +1,5 @@
 """Frameworks on top of PyTorch, as their users start them: their results are the same under elastic-run and torchrun,
 and the same whether or not a rank was killed on the way."""
-# ctest: timeout=900
 
 import pathlib
 import re
@@ -31,7 +30,7 @@ def train(launchers, launcher, framework, kills):
     return found[0]
 
 
-@pytest.mark.time_limit(400)
+@pytest.mark.time_limit(900)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_trains_to_the_same_weights_as_under_torchrun_also_when_a_rank_is_killed(launchers, framework):
     launchers.python = peers() / "bin"

@@ -1,7 +1,6 @@
 """The tests of PyTorch's own launcher that do not mock Python, as scenarios from outside: the names are those of PyTorch's
 tests (test_run.py, local_elastic_agent_test.py, multiprocessing/api_test.py, c10d_rendezvous_backend_test.py), whose text
 no package has. What they ask of a store is tests/system/test_store_*.py."""
-# ctest: timeout=900
 
 import dataclasses
 import json

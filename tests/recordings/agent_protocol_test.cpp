@@ -51,6 +51,8 @@ WorkerFailure failure() {
   failure.wall_ms = 1'790'000'000'000;
   failure.kind = FailureKind::kKilled;
   failure.host = "node-1";
+  failure.start = WorkerStart::kWarm;
+  failure.error_file_ms = 1'789'999'999'000;
   return failure;
 }
 Verdict verdict() {
@@ -85,7 +87,11 @@ NodeJoins joins() {
                    .crash_loop = JobRules::CrashLoop::kRestart,
                    .failover = JobRules::Failover::kMajority,
                    .on_leave = JobRules::OnLeave::kWait,
-                   .failover_evidence = JobRules::Evidence::kNone};
+                   .failover_evidence = JobRules::Evidence::kNone,
+                   .hang = JobRules::Hang::kReport,
+                   .hang_timeout_ms = 90'000,
+                   .hang_first_timeout_ms = 600'000,
+                   .hang_restarts = 2};
   message.facts.incarnation = 0x1C4;
   message.facts.term = 2;
   message.facts.round = 3;
@@ -98,6 +104,8 @@ NodeJoins joins() {
   message.facts.verdict = verdict();
   message.facts.birth_ms = 1'789'999'000'000;
   message.facts.carried = {0x2'0000'0001, "handed over"};
+  message.facts.error_files_wait = true;
+  message.facts.false_alarm = 9;
   message.addresses = "10.0.0.2 fd77::2";
   return message;
 }
@@ -116,6 +124,7 @@ PrepareRound prepare() {
   message.carried = {0x2'0000'0002, "handed over"};
   message.before = {{2, 3, 0xD16E56, 3, 2}};
   message.host_rank = 0;
+  message.error_files_wait = true;
   return message;
 }
 
@@ -126,7 +135,7 @@ Testimony testimony() {
           .others_may_run_for_ms = 2'950};
 }
 
-NodeStopped stopped() { return {4, {failure(), failure()}, Crash{Crash::Kind::kMissingFile, 0xC8A54}}; }
+NodeStopped stopped() { return {4, {failure(), failure()}, Crash{Crash::Kind::kMissingFile, 0xC8A54}, 9}; }
 
 const std::string kDetails = "Traceback (most recent call last):\n  ...";
 
@@ -134,19 +143,31 @@ const std::string kDetails = "Traceback (most recent call last):\n  ...";
 std::vector<AgentMessage> agent_messages() {
   return {StoreIsOpen{4, {"10.0.0.1", 29500}},
           CheckDone{4, 2, "all is well"},
-          WorkerFailed{4, failure()},
+          WorkerFailed{4, failure(), true},
           NodeCannotRun{4, "the program cannot be executed"},
           stopped(),
           WorkersSucceeded{5},
           NodeLeaves{15, true},
           VerdictHeard{kDetails},
-          RoundHeard{4}};
+          RoundHeard{4},
+          NodeProgress{.round = 4,
+                       .newest = {.rank = 3,
+                                  .step = 118,
+                                  .millisteps_per_second = 2'300,
+                                  .age_ms = 40,
+                                  .source = progress::Source::kMegatron,
+                                  .phase = progress::Phase::kTrain},
+                       .oldest = {.age_ms = 1000, .source = progress::Source::kTqdm, .phase = progress::Phase::kEval},
+                       .speakers = 2},
+          NodeStacks{7, R"({"groups":[]})", "its workers cannot be read"},
+          HangSigns{.round = 4, .facts = {.is_stopped = true, .misses_init_key = true}, .disks_move = true},
+          NodeEvidence{.round = 4, .collection = 2, .facts = "the facts of a node"}};
 }
 std::vector<CoordinatorMessage> coordinator_messages() {
   return {prepare(),
           RunCheck{4, 2, "pair with node 0"},
           RunWorkers{4, {"10.0.0.1", 29500}},
-          StopWorkers{4, RestartScope::kJob},
+          StopWorkers{4, RestartScope::kJob, true, true},
           AreYouThere{},
           EndJob{verdict()},
           Dismiss{kDetails},
@@ -161,7 +182,16 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .because_ms = 12'000},
           LeaveJob{"10.0.0.9"},
           Resigned{"node 0 received SIGTERM and leaves", true},
-          NextRound{{3, 5, 0xD16E58, 2, 1}, {{2, 3, 0xD16E56, 3, 2}}}};
+          NextRound{{3, 5, 0xD16E58, 2, 1}, {{2, 3, 0xD16E56, 3, 2}}},
+          StacksWanted{7},
+          CollectEvidence{.round = 4, .collection = 2, .silent_ms = 95'000, .limit_ms = 90'000, .within_ms = 18'000},
+          HangTold{.round = 4,
+                   .what = HangTold::What::kNotArmed,
+                   .silent_ms = 95'000,
+                   .text = "no progress for 1 min 35 s",
+                   .report = "{}"},
+          HangOver{.round = 4, .why = HangOver::Why::kWithdrawn, .after_ms = 96'000},
+          KeepState{.round = 4, .carried = {7, "what is known of the job"}}};
 }
 
 AgentSession agent_session() { return AgentSession(kIntroduction, kSecret, kAgentNonce); }

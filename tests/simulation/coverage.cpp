@@ -35,7 +35,8 @@ constexpr std::array<std::string_view, kFaultKinds> kKindNames = {"delays",
                                                                   "claim: no answer",
                                                                   "claim: slow",
                                                                   "claim: no writing",
-                                                                  "operator's order"};
+                                                                  "operator's order",
+                                                                  "stacks are asked for"};
 
 // The cells that stay empty, each with the reason. All others must have counts.
 struct Reason {
@@ -48,6 +49,7 @@ constexpr Reason kReasons[] = {
     {FaultKind::kCrashCoordinator, JobState::kDown, "it is dead"},
     {FaultKind::kStranger, JobState::kDown, "nobody accepts it"},
     {FaultKind::kOrder, JobState::kDown, "nobody accepts it"},
+    {FaultKind::kStacks, JobState::kDown, "nobody accepts it"},
     {FaultKind::kReset, JobState::kDown, "a dead coordinator has no connections"},
     {FaultKind::kGarbage, JobState::kDown, "a dead coordinator has no connections"},
     // In these states only workers of a node that was cut off are left.
@@ -81,8 +83,9 @@ void Coverage::strikes(FaultKind kind, JobState state, const std::string& job, p
   if (is_transition(state) && marked_.emplace(job, incarnation, round).second) ++faulty_rounds_;
 }
 
-void Coverage::seed_is_over(int rounds) {
+void Coverage::seed_is_over(int rounds, const HangCounts& hangs) {
   ++seeds_;
+  for (std::size_t i = 0; i < HangCounts::kNumbers; ++i) hangs_.numbers[i] += hangs.numbers[i];
   rounds_ += static_cast<std::uint64_t>(rounds);
   marked_.clear();
 }
@@ -105,6 +108,11 @@ std::string Coverage::table() const {
     text +=
         format("{}{} while {}: {}", &reason == kReasons ? "" : "; ", name(reason.kind), name(reason.state), reason.why);
   text += format("\n{} seeds, {} rounds, {} faults, {} faulty rounds\n", seeds_, rounds_, faults_, faulty_rounds_);
+  HangCounts hangs = hangs_;
+  text += format(
+      "{} hangs, {} collections of evidence, {} verdicts, {} that name somebody, {} that had to; {} hangs had to be "
+      "told by some time, and {} that they were over\n",
+      hangs.begun(), hangs.collections(), hangs.verdicts(), hangs.named(), hangs.known(), hangs.due(), hangs.over());
   return text;
 }
 
@@ -123,17 +131,21 @@ std::string Coverage::unexplained() const {
 
 std::vector<std::uint64_t> Coverage::numbers() const {
   std::vector<std::uint64_t> numbers = {faults_, faulty_rounds_, rounds_, seeds_};
+  numbers.insert(numbers.end(), hangs_.numbers.begin(), hangs_.numbers.end());
   for (const auto& row : counts_) numbers.insert(numbers.end(), row.begin(), row.end());
   return numbers;
 }
 
 void Coverage::add(const std::vector<std::uint64_t>& numbers) {
-  if (numbers.size() != 4 + kFaultKinds * kJobStates) return;
+  constexpr std::size_t kFirst = 4 + HangCounts::kNumbers;
+  if (numbers.size() != kFirst + kFaultKinds * kJobStates) return;
   faults_ += numbers[0];
   faulty_rounds_ += numbers[1];
   rounds_ += numbers[2];
   seeds_ += numbers[3];
-  for (std::size_t i = 0; i < kFaultKinds * kJobStates; ++i) counts_[i / kJobStates][i % kJobStates] += numbers[4 + i];
+  for (std::size_t i = 0; i < HangCounts::kNumbers; ++i) hangs_.numbers[i] += numbers[4 + i];
+  for (std::size_t i = 0; i < kFaultKinds * kJobStates; ++i)
+    counts_[i / kJobStates][i % kJobStates] += numbers[kFirst + i];
 }
 
 void Coverage::add(const Coverage& other) { add(other.numbers()); }

@@ -57,19 +57,33 @@ enum class FaultKind : std::uint8_t {
   kRegisterSilent,
   kRegisterSlow,
   kRegisterRefuses,
-  kOrder,  // an operator drains the node, or stops its job
+  kOrder,   // an operator drains the node, or stops its job
+  kStacks,  // somebody asks what the workers of the node's job are doing
 };
-inline constexpr std::size_t kFaultKinds = 26;
-// The kinds of which the plan of every seed draws: all but an operator's orders, which a stream of their own adds.
-inline constexpr std::size_t kDrawnFaults = kFaultKinds - 1;
+inline constexpr std::size_t kFaultKinds = 27;
+// The kinds of which the plan of every seed draws: all but orders and questions, which streams of their own add.
+inline constexpr std::size_t kDrawnFaults = kFaultKinds - 2;
 std::string name(FaultKind kind);
+
+// What became of rounds that hang.
+struct HangCounts {
+  static constexpr std::size_t kNumbers = 7;
+  std::array<std::uint64_t, kNumbers> numbers{};
+  std::uint64_t& begun() { return numbers[0]; }
+  std::uint64_t& collections() { return numbers[1]; }  // of evidence, each of one coordinator
+  std::uint64_t& verdicts() { return numbers[2]; }     // told to however many nodes
+  std::uint64_t& named() { return numbers[3]; }        // of these: that name somebody
+  std::uint64_t& known() { return numbers[4]; }        // of these: all evidence was there, and had to name him
+  std::uint64_t& due() { return numbers[5]; }   // hangs that had to be told by some time, when no fault came any more
+  std::uint64_t& over() { return numbers[6]; }  // rounds whose nodes had to have heard that it is over
+};
 
 // Counts which faults struck in which states.
 class Coverage {
  public:
   void strikes(FaultKind kind, JobState state, const std::string& job, protocol::Incarnation incarnation,
                std::int64_t round);
-  void seed_is_over(int rounds);
+  void seed_is_over(int rounds, const HangCounts& hangs = {});
   void add(const Coverage& other);
 
   std::uint64_t faulty_rounds() const { return faulty_rounds_; }
@@ -88,6 +102,7 @@ class Coverage {
   std::uint64_t faulty_rounds_ = 0;
   std::uint64_t rounds_ = 0;
   std::uint64_t seeds_ = 0;
+  HangCounts hangs_;
   std::set<std::tuple<std::string, protocol::Incarnation, std::int64_t>> marked_;  // faulty rounds of this seed
 };
 

@@ -154,6 +154,7 @@ bool Faults::inject(const Fault& fault, Node& node) {
     case FaultKind::kStranger: return stranger(fault, node);
     case FaultKind::kGarbage: return garbage(node);
     case FaultKind::kOrder: return order(fault, node);
+    case FaultKind::kStacks: return ask_for_stacks(fault, node);
     case FaultKind::kLateJoiner:
     case FaultKind::kOtherTerms:
     case FaultKind::kRankClaimedTwice: return newcomers(fault, node, 1);
@@ -287,6 +288,17 @@ bool Faults::order(const Fault& fault, const Node& node) {
   const bool stops = fault.extra % 8 == 0;
   return server->order(
       {node.setup().job, {.kind = stops ? Kind::kStop : Kind::kDrain, .node = stops ? "" : node.setup().address}});
+}
+
+// Two people ask one after the other.
+bool Faults::ask_for_stacks(const Fault& fault, const Node& node) {
+  Server* server = simulation_.server_of(node.setup().job);
+  if (server == nullptr || !server->ask_for_stacks(node.setup().job)) return false;
+  simulation_.timeline().after(fault.extra * 8, [this, job = node.setup().job] {
+    Server* again = simulation_.server_of(job);
+    if (again != nullptr) again->ask_for_stacks(job);
+  });
+  return true;
 }
 
 void Faults::start_again(Node& node, Ms after_ms) {

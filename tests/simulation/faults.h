@@ -87,6 +87,7 @@ class Faults {
   bool stranger(const Fault& fault, const Node& node);
   bool garbage(Node& node);
   bool order(const Fault& fault, const Node& node);
+  bool ask_for_stacks(const Fault& fault, const Node& node);
   bool newcomers(const Fault& fault, const Node& like, int count);
   void start_again(Node& node, Ms after_ms);
   void later(Ms after_ms, std::function<void()> undoing);

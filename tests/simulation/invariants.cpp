@@ -26,7 +26,8 @@ Invariants::Formed* Invariants::find(const RoundKey& key, std::uint64_t membersh
 
 // --- Messages. -------------------------------------------------------------------------------------
 
-void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message) {
+void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message,
+                      const Server& server) {
   const RoundKey key{node.setup().job, stamp.incarnation, message.round};
   Formed* formed = find(key, message.membership, stamp.term);
   if (formed == nullptr) {
@@ -37,6 +38,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     }
     check_sizes(node, message);
     check_charge(node, stamp, message);
+    forget_what_was_cut_off(node, stamp, message, server);
     auto& begun = begun_[node.setup().job];
     if (std::ranges::find(begun, stamp.incarnation, &Begun::incarnation) == begun.end())
       begun.push_back({stamp.incarnation, "", simulation_.now_ms()});
@@ -247,6 +249,23 @@ void Invariants::knowledge_is_lost() {
     }
     std::erase_if(restarts, [&](const auto& count) { return !known || count.first > *known; });
   }
+}
+
+// Without promises a coordinator that has its memory goes on with the nodes that it reaches, however few. If it dies,
+// the next one takes over the latest round that it hears of, from a quorum of that: it cannot know of a later one whose
+// nodes have had no chance to reach it since it was started (docs/rendezvous.md, "How many are enough").
+void Invariants::forget_what_was_cut_off(const Node& node, const Stamp& stamp, const PrepareRound& message,
+                                         const Server& server) {
+  if (simulation_.setup().moves()) return;
+  const auto known = counts_.find({node.setup().job, stamp.incarnation});
+  if (known == counts_.end()) return;
+  for (const auto& other : simulation_.nodes()) {
+    const bool knows = other->is_running() && other->setup().job == node.setup().job && other->agent() != nullptr &&
+                       other->agent()->link().own_incarnation() == stamp.incarnation &&
+                       other->agent()->lifecycle().joins().facts.round >= message.round;
+    if (knows && !other->is_cut_off_since(server.started_ms())) return;
+  }
+  known->second.erase(known->second.lower_bound(message.round), known->second.end());
 }
 
 // --- Effects. --------------------------------------------------------------------------------------

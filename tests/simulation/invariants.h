@@ -43,7 +43,7 @@ class Invariants {
 
   // A coordinator has sent this message to an agent. Its bytes may never arrive.
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
-            const protocol::PrepareRound& message);
+            const protocol::PrepareRound& message, const Server& server);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp,
             const protocol::RunWorkers& message);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::EndJob& message,
@@ -121,6 +121,8 @@ class Invariants {
   void check_charge(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message) const;
   void check_beginning(const Node& node, const protocol::PrepareRound& round, protocol::Incarnation incarnation) const;
   void check_fence(const Node& node, const protocol::PrepareRound& round, protocol::Incarnation incarnation);
+  void forget_what_was_cut_off(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message,
+                               const Server& server);
   std::vector<protocol::AgentId> unanswered(const std::string& job, protocol::Incarnation incarnation,
                                             protocol::RoundNumber round) const;
   void check_alone(WorkerId id) const;

@@ -231,6 +231,11 @@ class Job {
   void perform(const agent::GatherDetails&) { must(false, "there is nobody to tell"); }
   void perform(const agent::FindCrash&) { must(false, "nobody asks for it here"); }
   void perform(const agent::Paused&) { must(false, "nobody pauses here"); }
+  void perform(const agent::CollectStacks&) { must(false, "nobody asks for stacks here"); }
+  void perform(const agent::ReadEvidence&) { must(false, "hangs are not looked for here"); }
+  void perform(const agent::StopEvidence&) { must(false, "hangs are not looked for here"); }
+  void perform(const agent::TellHang&) { must(false, "hangs are not looked for here"); }
+  void perform(const agent::TellHangOver&) { must(false, "hangs are not looked for here"); }
 
   // --- Events ---
 

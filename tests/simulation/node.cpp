@@ -237,7 +237,12 @@ void Node::perform(const agent::Effect& effect) {
           },
           [&](const agent::GatherDetails&) { gather_details(); },
           [&](const agent::FindCrash& e) { find_crash(e.round); },
+          [&](const agent::CollectStacks& e) { collect_stacks(e.collection); },
           [&](const agent::Finish& e) { finish(e); },
+          [&](const agent::ReadEvidence& e) { read_evidence(e.order); },
+          [&](const agent::StopEvidence&) { ++reading_; },
+          [&](const agent::TellHang&) {},
+          [&](const agent::TellHangOver&) {},
       },
       effect);
 }
@@ -281,21 +286,6 @@ void Node::all_gone_if_so() {
   }
   awaiting_all_gone_ = false;
   on(agent::Event{agent::AllGone{}});
-}
-
-// The node's files may be on a file system that is slow or hangs.
-void Node::gather_details() {
-  const agent::Event gathered = agent::DetailsGathered{format("details of agent {:x}", agent_id_)};
-  if (random_.chance(50)) return on(gathered);
-  if (random_.chance(80)) on_later(random_.range(0, 2500), gathered);
-}
-
-// There are few different crashes, so that some come twice in a row.
-void Node::find_crash(protocol::RoundNumber round) {
-  agent::CrashFound found{.round = round};
-  if (random_.chance(85)) found.crash = {protocol::Crash::Kind::kImport, random_.chance(85) ? 1U : 2U};
-  if (random_.chance(50)) return on(agent::Event{found});
-  if (random_.chance(80)) on_later(random_.range(0, 1500), agent::Event{found});
 }
 
 void Node::finish(const agent::Finish& end) {
@@ -431,12 +421,17 @@ void Node::watch_link() {
     chance_ =
         format("it has looked for the coordinator for {} ms instead of {} ms", now_ms - reach_.since_ms(), patience_ms);
   } else {
-    chance_ = reach_.chance(now_ms - patience_ms, now_ms,
-                            {.attempt_ms = 6 * simulation_.network().longest_way_ms() + 20,
-                             .pause_ms = kLongestPauseMs,
-                             .unanswered_ms = kUnansweredMs});
+    chance_ = reach_.chance(now_ms - patience_ms, now_ms, times());
   }
 }
+
+Reach::Times Node::times() const {
+  return {.attempt_ms = 6 * simulation_.network().longest_way_ms() + 20,
+          .pause_ms = kLongestPauseMs,
+          .unanswered_ms = kUnansweredMs};
+}
+
+bool Node::is_cut_off_since(Ms from_ms) const { return reach_.is_cut_off(from_ms, simulation_.now_ms(), times()); }
 
 // --- The guardian. ---------------------------------------------------------------------------------
 

@@ -59,6 +59,9 @@ class Node : public ConnectionOwner {
   void crash_worker(int local_rank, ExitStatus exit);
   void jump_wall_clock(Ms ms) { wall_offset_ms_ += ms; }
 
+  // Its agent is told what its workers show.
+  void sees(agent::Event event);
+
   int index() const { return index_; }
   int host() const { return host_; }
   const NodeSetup& setup() const { return setup_; }
@@ -66,6 +69,8 @@ class Node : public ConnectionOwner {
   bool is_running() const { return process_.is_alive() && !serves_others_; }
   bool is_disturbed() const { return process_.is_paused(); }
   protocol::AgentId agent_id() const { return agent_id_; }
+  // The rank of its local rank 0 in the last round.
+  int first_rank() const { return agent_->lifecycle().base_rank(); }
   const agent::Agent* agent() const { return agent_ ? &*agent_ : nullptr; }
   ConnectionId connection() const { return connection_; }
   // The coordinator that the agent is connected to, or was last, is in its process.
@@ -90,6 +95,8 @@ class Node : public ConnectionOwner {
   bool has_workers() const { return !workers_.empty(); }
   // Set if its link has given up although it could have reached the coordinator: how.
   const std::optional<std::string>& gave_up_in_vain() const { return chance_; }
+  // It has had no session with the coordinator since then, and no chance to get one.
+  bool is_cut_off_since(Ms from_ms) const;
   void way_is_open(bool open);
   // Bytes that are under way on its connection are lost.
   void connection_is_disturbed();
@@ -107,6 +114,7 @@ class Node : public ConnectionOwner {
   void on_later(Ms delay_ms, agent::AgentEvent event);
   void perform(agent::AgentEffect& effect);
   void perform(const agent::Effect& effect);
+  void read_evidence(const protocol::CollectEvidence& order);
   void start_workers(const agent::StartWorkers& order);
   void signal_workers(int signal);
   void all_gone_if_so();
@@ -114,6 +122,7 @@ class Node : public ConnectionOwner {
   void start_timer(std::uint64_t& number, Ms delay_ms);
   void gather_details();
   void find_crash(protocol::RoundNumber round);
+  void collect_stacks(std::uint64_t collection);
   void finish(const agent::Finish& end);
   void serve_others();
   void leave();
@@ -122,6 +131,7 @@ class Node : public ConnectionOwner {
   void renew_door();
   void connect(ListenerId to, bool is_home);
   void has_tried(locate::Tried how);
+  Reach::Times times() const;
   void watch_link();
   void tell_guardian();
   void guardian_kills();
@@ -152,6 +162,7 @@ class Node : public ConnectionOwner {
   std::unique_ptr<ClaimedPlace> place_;  // if claims_ is set
   bool serves_others_ = false;           // the agent has ended; the process goes on while its coordinator is needed
   std::uint64_t timer_ = 0;
+  std::uint64_t reading_ = 0;  // of evidence, the last one
   std::uint64_t link_timer_ = 0;
   std::vector<WorkerId> workers_;  // those alive, of any launch of the agent
   bool awaiting_all_gone_ = false;

@@ -88,6 +88,20 @@ void add_orders(FaultPlan& plan, const Setup& setup) {
   }
 }
 
+// The same holds of questions for stacks, which change nothing for the job.
+void add_stacks(FaultPlan& plan, const Setup& setup) {
+  Random random(setup.seed, 14);
+  if (!random.chance(15)) return;
+  const int count = random.number(1, 3);
+  for (int i = 0; i < count; ++i) {
+    plan.faults.push_back({.trigger = trigger_of(random, setup),
+                           .kind = FaultKind::kStacks,
+                           .subject = random.number(0, static_cast<int>(setup.nodes.size()) - 1),
+                           .delay_ms = random.chance(50) ? 0 : random.range(0, 200),
+                           .extra = random.number(0, 1000)});
+  }
+}
+
 // Where promises decide, the network falls apart and coordinators die more often, mostly while workers run.
 void add_losses(FaultPlan& plan, const Setup& setup) {
   if (setup.failover == Setup::Failover::kOff) return;
@@ -209,6 +223,43 @@ void add_return(FaultPlan& plan, const Setup& setup) {
   if (random.chance(85)) plan.faults.push_back(fault);
 }
 
+// Where rounds hang, faults strike while evidence is collected and told, too. Half of these simulations have no others.
+void add_hang_faults(FaultPlan& plan, const Setup& setup) {
+  if (!setup.hangs) return;
+  Random random(setup.seed, 22);
+  if (random.chance(50)) plan.faults.clear();
+  const int nodes = static_cast<int>(setup.nodes.size());
+  const FrameType frames[] = {FrameType::kCollectEvidence, FrameType::kCollectEvidence, FrameType::kNodeEvidence,
+                              FrameType::kHangTold,        FrameType::kHangOver,        FrameType::kKeepState};
+  const FaultKind kinds[] = {FaultKind::kCrashCoordinator,
+                             FaultKind::kCrashCoordinator,
+                             FaultKind::kPauseCoordinator,
+                             FaultKind::kPartition,
+                             FaultKind::kPauseAgent,
+                             FaultKind::kFreezeHost,
+                             FaultKind::kCrashAgent,
+                             FaultKind::kCrashHost,
+                             FaultKind::kReset,
+                             FaultKind::kSignal};
+  for (int i = random.chance(20) ? 0 : random.number(1, 3); i > 0; --i) {
+    Fault fault;
+    fault.trigger = {.type = Trigger::Type::kMessage,
+                     .at_ms = 0,
+                     .frame = frames[random.range(0, static_cast<std::int64_t>(std::size(frames)) - 1)],
+                     .act = 0,
+                     .state = {},
+                     .nth = random.number(1, nodes + 1)};
+    fault.kind = kinds[random.range(0, static_cast<std::int64_t>(std::size(kinds)) - 1)];
+    fault.subject = random.number(0, nodes - 1);
+    fault.delay_ms = random.chance(30) ? 0 : random.range(0, random.chance(50) ? 100 : 5000);
+    fault.lasts_ms = random.range(5, random.chance(50) ? 500 : 2 * setup.loss_timeout_ms);
+    fault.comes_back = random.chance(85);
+    fault.extra = random.number(0, 1000);
+    plan.faults.push_back(fault);
+  }
+  plan.calm_ms += random.range(5'000, 40'000);
+}
+
 }  // namespace
 
 FaultPlan plan_of(const Setup& setup) {
@@ -251,10 +302,12 @@ FaultPlan plan_of(const Setup& setup) {
   }
   plan.calm_ms = random.range(4, 12) * 1000;
   add_orders(plan, setup);
+  add_stacks(plan, setup);
   add_losses(plan, setup);
   add_return(plan, setup);
   add_crossings(plan, setup);
   add_double_losses(plan, setup);
+  add_hang_faults(plan, setup);
   return plan;
 }
 

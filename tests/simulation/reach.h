@@ -41,6 +41,10 @@ class Reach {
 
   // The first chance since `from_ms`, in words; nothing if there was none.
   std::optional<std::string> chance(Ms from_ms, Ms now_ms, const Times& times) const;
+  // It has had no session since `from_ms`, and no chance.
+  bool is_cut_off(Ms from_ms, Ms now_ms, const Times& times) const {
+    return since_ms_ < from_ms && !chance(from_ms, now_ms, times);
+  }
   // When the agent last had a session, or was started.
   Ms since_ms() const { return since_ms_; }
 

@@ -47,3 +47,15 @@ TEST_CASE("an open way that the agent does not try for longer than its longest p
   reach.is_open(true, 4'000);
   CHECK(reach.chance(0, 6'001, kTimes));
 }
+
+TEST_CASE("an agent is cut off that has had neither a session since then nor a chance to get one") {
+  Reach reach = lost();
+  reach.tries(900);
+  reach.is_open(true, 1'000);  // the attempt before that may be as good as lost
+  CHECK(reach.is_cut_off(500, 3'000, kTimes));
+  CHECK_FALSE(reach.is_cut_off(0, 3'000, kTimes));
+  reach.tries(3'000);
+  CHECK_FALSE(reach.is_cut_off(500, 3'100, kTimes));
+  reach.attached(3'100);
+  CHECK_FALSE(reach.is_cut_off(3'000, 3'200, kTimes));
+}

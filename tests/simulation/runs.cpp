@@ -135,7 +135,7 @@ SimulationOutcome run_seed(std::uint64_t seed, Coverage& coverage, std::ostream*
   const Setup setup = setup_of(seed);
   Simulation simulation(setup, plan ? *plan : plan_of(setup), coverage, reader);
   SimulationOutcome outcome = simulation.run();
-  coverage.seed_is_over(static_cast<int>(simulation.workers().worlds().size()));
+  coverage.seed_is_over(static_cast<int>(simulation.workers().worlds().size()), simulation.hangs().counts());
   return outcome;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "health/stacks/document.h"
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/random_id.h"
 #include "src/base/text.h"
@@ -100,10 +101,12 @@ ListenerId Server::open(const std::string& job, protocol::Term term) {
 
 void Server::serve(coordinator::ServiceSettings settings) {
   process_.start();
+  started_ms_ = simulation_.now_ms();
   timer_at_ms_.reset();
   ++timer_;
   announces_ = false;
   when_idle_ = nullptr;
+  askers_.clear();
   {
     const Running running(Part::kCoordinator);
     service_.emplace(std::move(settings), now_ms());
@@ -154,6 +157,7 @@ void Server::vanish() {
   ++timer_;
   service_.reset();
   when_idle_ = nullptr;
+  askers_.clear();
   simulation_.coordinator_is_gone(*this);
 }
 
@@ -164,6 +168,7 @@ std::string Server::name() const {
 void Server::pause() {
   simulation_.process_changes();
   process_.pause();
+  for (auto& [ticket, until_ms] : askers_) until_ms.reset();
 }
 
 void Server::resume(bool timers_first) {
@@ -201,6 +206,41 @@ bool Server::order(const coordinator::OrderGiven& order) {
   return true;
 }
 
+bool Server::ask_for_stacks(const std::string& job) {
+  if (!is_up()) return false;
+  process_.run(false, [this, job] {
+    const coordinator::StacksDesk::Ticket ticket = ++last_ticket_;
+    using Desk = coordinator::StacksDesk;
+    askers_[ticket] = now_ms() + Desk::kPauseMs + Desk::kAnswerMs;
+    on(coordinator::StacksAsked{job, ticket});
+  });
+  return true;
+}
+
+// Each question is answered once, and nothing is told of a node that is named as one without an answer.
+void Server::tell_stacks(const coordinator::StacksAnswered& answer) {
+  for (const coordinator::StacksDesk::Ticket ticket : answer.tickets) {
+    if (askers_.erase(ticket) == 0) simulation_.invariants().broken("stacks are told to who asks, once", name());
+  }
+  if (answer.kind != coordinator::OrderAnswered::Kind::kAccepted) return;
+  const auto document = stacks::read_document(answer.text);
+  if (!document) return simulation_.invariants().broken("stacks can be read", name());
+  for (const stacks::StackGroup& group : document->all.groups) {
+    for (const stacks::Member& member : group.members) {
+      const auto node = std::ranges::find(document->nodes, member.node, &stacks::NodeAnswer::name);
+      if (node == document->nodes.end() || !node->problem.empty()) {
+        simulation_.invariants().broken("stacks are those of nodes that answered", member.node);
+      }
+    }
+  }
+}
+
+void Server::check_askers() const {
+  for (const auto& [ticket, until_ms] : askers_) {
+    if (until_ms && now_ms() > *until_ms) simulation_.invariants().broken("who asks for stacks is answered", name());
+  }
+}
+
 void Server::on(const coordinator::ServiceEvent& event) {
   if (!service_) return;
   coordinator::ServiceEffects effects;
@@ -214,6 +254,7 @@ void Server::on(const coordinator::ServiceEvent& event) {
     perform(effect);
   }
   if (!service_) return;
+  check_askers();
   simulation_.coordinator_has_acted(*this);
   plan_timer();
   plan_to_announce();
@@ -234,6 +275,8 @@ void Server::perform(coordinator::ServiceEffect& effect) {
     if (simulation_.trace().is_read()) simulation_.line(format("{}: {}: {}", name(), log->job, log->text));
   } else if (const auto* door = std::get_if<coordinator::TryDoorOf>(&effect)) {
     try_door(*door);
+  } else if (const auto* stacks = std::get_if<coordinator::StacksAnswered>(&effect)) {
+    tell_stacks(*stacks);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +59,8 @@ class Server : public ConnectionOwner {
   std::uint32_t number() const { return number_; }
   Node* node() const { return node_; }
   ListenerId listener() const { return listener_; }
+  // When its process was started, in true time.
+  Ms started_ms() const { return started_ms_; }
   // Another number for each start of each server.
   std::uint64_t start_number() const { return std::uint64_t{number_} << 32 | process_.launch(); }
   bool is_paused() const { return process_.is_paused(); }
@@ -65,6 +68,8 @@ class Server : public ConnectionOwner {
   void resume(bool timers_first);
   // An operator orders this in a job; false: no process takes it.
   bool order(const coordinator::OrderGiven& order);
+  // Somebody asks what the workers of a job are doing; false: no process takes the question.
+  bool ask_for_stacks(const std::string& job);
   // The coordinator of a job; null if there is none.
   const coordinator::Coordinator* find(const std::string& job) const {
     return service_ ? service_->find(job) : nullptr;
@@ -83,6 +88,8 @@ class Server : public ConnectionOwner {
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
+  void tell_stacks(const coordinator::StacksAnswered& answer);
+  void check_askers() const;
   void try_door(const coordinator::TryDoorOf& door);
   void plan_to_announce();
   void announce(protocol::Introduction what);
@@ -97,9 +104,13 @@ class Server : public ConnectionOwner {
   locate::Authority authority_ = locate::Authority::always();
   std::function<void()> when_idle_;
   bool is_at_endpoint_ = false;
+  Ms started_ms_ = 0;
   std::optional<coordinator::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;
+  // Who waits for stacks, with the latest time of the answer by this clock; nothing: the process was stopped meanwhile.
+  std::map<coordinator::StacksDesk::Ticket, std::optional<Ms>> askers_;
+  coordinator::StacksDesk::Ticket last_ticket_ = 0;
   bool announces_ = false;  // a timer of announcements runs
   std::deque<Visit> visits_;
 };

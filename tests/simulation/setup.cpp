@@ -77,6 +77,27 @@ void let_nodes_succeed(Setup& setup, Random random) {
   }
 }
 
+// Rounds take long enough to hang, and limits are short enough to be over. A random stream of its own.
+void let_rounds_hang(Setup& setup, Random random) {
+  if (!random.chance(10)) return;
+  HangSetup& hangs = setup.hangs.emplace();
+  hangs.beat_ms = random.range(100, 600);
+  hangs.all_speak = random.chance(40);
+  hangs.percent = random.chance(85) ? random.number(40, 100) : 0;
+  hangs.partial_percent = random.chance(50) ? 0 : random.number(5, 60);
+  hangs.late_percent = random.chance(50) ? 0 : random.number(5, 50);
+  hangs.never_percent = random.chance(70) ? 0 : random.number(1, 30);
+  setup.training_ms = random.range(1000, 4000);
+  std::optional<Ms> timeout_ms, first_timeout_ms;
+  if (random.chance(80)) timeout_ms = random.range(1500, 6000);
+  if (random.chance(50)) first_timeout_ms = random.range(2000, 10'000);
+  for (NodeSetup& node : setup.nodes) {
+    node.rules.hang = protocol::JobRules::Hang::kReport;
+    node.rules.hang_timeout_ms = timeout_ms;
+    node.rules.hang_first_timeout_ms = first_timeout_ms;
+  }
+}
+
 }  // namespace
 
 Setup setup_of(std::uint64_t seed, int nodes) {
@@ -134,6 +155,7 @@ Setup setup_of(std::uint64_t seed, int nodes) {
   }
   if (Random(seed, 3).chance(25)) let_nodes_claim(setup);
   if (!setup.claimed && Random(seed, 5).chance(40)) let_nodes_succeed(setup, Random(seed, 6));
+  let_rounds_hang(setup, Random(seed, 21));
   return setup;
 }
 
@@ -155,7 +177,7 @@ std::string text(const Setup& setup) {
   const NodeSetup& first = setup.nodes.front();
   return format(
       "seed {}: {} nodes, {} {}, --nnodes={}:{} --node_unit={} --max-restarts={}, loss timeout {} ms, "
-      "delay to {} ms, {} check phases, coordinator {}",
+      "delay to {} ms, {} check phases, coordinator {}{}",
       setup.seed, setup.nodes.size(), setup.jobs, setup.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
       first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, setup.loss_timeout_ms,
       setup.longest_delay_ms, setup.check_phases,
@@ -164,7 +186,10 @@ std::string text(const Setup& setup) {
       : setup.failover == Setup::Failover::kFromNode0 ? "on node 0, with successors"
       : setup.failover == Setup::Failover::kFromAlone ? "alone, with successors"
       : setup.hosted                                  ? "on node 0"
-                                                      : "alone");
+                                                      : "alone",
+      setup.hangs ? format(", progress each {} ms, {} % of the rounds hang, limit {} ms", setup.hangs->beat_ms,
+                           setup.hangs->percent, first.rules.hang_timeout_ms.value_or(0))
+                  : "");
 }
 
 Ms settling_bound_ms(const Setup& setup) {

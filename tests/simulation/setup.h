@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rendezvous/protocol/messages.h"
+#include "tests/simulation/hang_evidence.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/timeline.h"
 
@@ -34,6 +35,18 @@ struct NodeSetup {
   bool tells_crashes = false;
 };
 
+// Rounds that show progress, and hang at times.
+struct HangSetup {
+  Ms beat_ms = 300;                   // from one sign of progress to the next
+  bool all_speak = false;             // all nodes show it, and not that of rank 0 alone
+  int percent = 60;                   // of the rounds hang
+  std::optional<HangKind> kind = {};  // of all hangs; nothing: it is drawn for each
+  bool all_last = false;              // until they are told; else some end by themselves
+  int partial_percent = 30;           // of the nodes read only a part of the evidence
+  int late_percent = 20;              // of them are slow, many of them too slow
+  int never_percent = 5;              // of them never come to an end
+};
+
 // Everything that a seed decides before the first event.
 struct Setup {
   std::uint64_t seed = 1;
@@ -58,6 +71,7 @@ struct Setup {
   int saving_percent = 20;    // of the workers save for a while when they are told to end
   bool guardian_speaks = true;
   int jobs = 1;
+  std::optional<HangSetup> hangs = {};  // nothing: no round shows progress, and none hangs
 };
 
 // The setup of a seed. With `nodes` of 0 the seed decides their number, too.

@@ -35,7 +35,7 @@ constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
   --hash              print a hash of all that happened
   --check-hashes FILE seeds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
   --progress          a line each few thousand seeds
-  --mutant X          with a mistake, a to r (simulate_mutants only)
+  --mutant X          with a mistake, a to v (simulate_mutants only)
 
 The same seed gives the same simulation, always. Exit status: 0 nothing broken, 1 something is, 2 bad option.
 )";

@@ -19,6 +19,7 @@ enum Stream : std::uint64_t {
   kOfFaults,
   kOfShadow,
   kOfClaims,
+  kOfHangs = 23,
   kOfNodes = 100,
   kOfServers = 1000
 };
@@ -38,12 +39,16 @@ Simulation::Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ost
       invariants_(*this),
       succession_(*this),
       company_(*this),
+      hangs_(*this, Random(setup_.seed, kOfHangs)),
       faults_(*this, std::move(plan), coverage, Random(setup_.seed, kOfFaults)),
       shadow_(*this, setup_, Random(setup_.seed, kOfShadow)) {
   servers_.emplace_back(*this, 0, nullptr, Random(setup_.seed, kOfServer));
   network_.set_speed(setup_.longest_delay_ms, setup_.user_timeout_ms, setup_.steady);
   workers_.host_of = [this](int node) { return nodes_[static_cast<std::size_t>(node)]->host(); };
   workers_.ended = [this](WorkerId id) { nodes_[static_cast<std::size_t>(workers_.at(id).node)]->worker_ended(id); };
+  if (!setup_.hangs) return;
+  workers_.all_are_started = [this](std::size_t world) { hangs_.world_is_there(world); };
+  workers_.goes_on = [this](std::size_t world) { return hangs_.goes_on(world); };
 }
 
 Node& Simulation::add_node(NodeSetup setup) {
@@ -172,6 +177,7 @@ void Simulation::calm() {
   }
   while (server().is_up() && server().is_paused()) server().resume(true);
   invariants_.rounds_or_verdicts_since_calm_begin();
+  hangs_.calm();
 }
 
 protocol::StoreEndpoint Simulation::open_store(const Node& node) {
@@ -203,7 +209,8 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
   if (protocol::is_agent_message(frame.type) && from == End::kClient) {
     const bool matters = trace_.is_read() || frame.type == FrameType::kNodeJoins ||
                          frame.type == FrameType::kNodeStopped || frame.type == FrameType::kWorkersSucceeded ||
-                         frame.type == FrameType::kRoundHeard || frame.type == FrameType::kNodeLeaves;
+                         frame.type == FrameType::kRoundHeard || frame.type == FrameType::kNodeLeaves ||
+                         (hangs_.are_on() && frame.type == FrameType::kNodeEvidence);
     if (const auto message = matters ? protocol::read_agent_message(frame) : std::unexpected(std::string())) {
       if (trace_.is_read()) line(format("node {} says {}", node.index(), text(*message)));
       if (const auto* stopped = std::get_if<protocol::NodeStopped>(&*message)) {
@@ -214,6 +221,8 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
         succession_.heard(node, tap.agent, frame.stamp, heard->round);
       } else if (std::holds_alternative<protocol::NodeLeaves>(*message)) {
         succession_.leaves(tap.agent);
+      } else if (const auto* evidence = std::get_if<protocol::NodeEvidence>(&*message)) {
+        hangs_.invariants().answered(id, *evidence);
       } else if (const auto* joins = std::get_if<protocol::NodeJoins>(&*message)) {
         using Activity = protocol::AgentFacts::Activity;
         const bool answers = joins->facts.activity == Activity::kIdle || joins->facts.activity == Activity::kSucceeded;
@@ -226,9 +235,10 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
     if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
     if (tap.server == nullptr) return;
-    if (recorder_) recorder_->sends({tap.server->number(), node.setup().job}, id, *message);
+    const bool is_of_service = std::holds_alternative<protocol::StacksWanted>(*message);
+    if (recorder_ && !is_of_service) recorder_->sends({tap.server->number(), node.setup().job}, id, *message);
     if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message)) {
-      invariants_.sent(node, tap.agent, frame.stamp, *prepare);
+      invariants_.sent(node, tap.agent, frame.stamp, *prepare, *tap.server);
       succession_.sent(node, tap.agent, frame.stamp, *prepare, *tap.server);
     }
     if (const auto* run = std::get_if<protocol::RunWorkers>(&*message)) {
@@ -243,6 +253,12 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
       invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
       succession_.leaves(tap.agent);
     }
+    if (const auto* collect = std::get_if<protocol::CollectEvidence>(&*message))
+      hangs_.invariants().sent(node, id, frame.stamp, *collect, *tap.server);
+    if (const auto* told = std::get_if<protocol::HangTold>(&*message))
+      hangs_.invariants().sent(node, id, frame.stamp, *told, *tap.server);
+    if (const auto* over = std::get_if<protocol::HangOver>(&*message))
+      hangs_.invariants().sent(node, id, frame.stamp, *over, *tap.server);
     if (const auto* rejected = std::get_if<protocol::Rejected>(&*message)) {
       if (!rejected->retry_ms) invariants_.turned_away(tap.agent);
       company_.is_told_to_wait(tap.agent, now_ms() + rejected->retry_ms.value_or(0));
@@ -263,6 +279,7 @@ void Simulation::agent_acts(Node& node, const agent::Effect& effect) {
   const auto* warn = std::get_if<agent::Warn>(&effect);
   // It has waited for the others for long enough, and ends as its own workers have.
   if (warn != nullptr && warn->event == "exit_barrier") invariants_.turned_away(node.agent_id());
+  hangs_.agent_acts(node, effect);
   faults_.agent_acts(effect.index());
 }
 
@@ -276,7 +293,10 @@ void Simulation::workers_start(Node& node, const agent::StartWorkers& order, pro
   invariants_.workers_start(node, order, incarnation);
 }
 
-void Simulation::worker_started(WorkerId id) { invariants_.worker_started(id); }
+void Simulation::worker_started(WorkerId id) {
+  invariants_.worker_started(id);
+  hangs_.worker_started(id);
+}
 
 void Simulation::workers_can_be_killed(const Node& node) { invariants_.workers_can_be_killed(node); }
 

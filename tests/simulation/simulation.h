@@ -15,6 +15,7 @@
 #include "tests/simulation/company.h"
 #include "tests/simulation/coverage.h"
 #include "tests/simulation/faults.h"
+#include "tests/simulation/hangs.h"
 #include "tests/simulation/invariants.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/node.h"
@@ -86,6 +87,7 @@ class Simulation {
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   Invariants& invariants() { return invariants_; }
   const Company& company() const { return company_; }
+  Hangs& hangs() { return hangs_; }
   void line(const std::string& text) { trace_.line(now_ms(), text); }
   void line_if(const std::string& who, const std::string& text) {
     if (!text.empty()) line(who + text);
@@ -149,6 +151,7 @@ class Simulation {
   Invariants invariants_;
   SuccessionRules succession_;
   Company company_;
+  Hangs hangs_;
   Faults faults_;
   Shadow shadow_;
   std::optional<Recorder> recorder_;

@@ -70,12 +70,17 @@ void Workers::all_are_there(std::size_t index) {
   for (const WorkerId id : world.workers) {
     timeline_.after(world.takes_ms + random_.range(0, 20), [this, id] { try_to_succeed(id); });
   }
+  if (all_are_started) all_are_started(index);
 }
 
 // Training goes on only while all workers can reach each other.
 void Workers::try_to_succeed(WorkerId id) {
   const Worker& worker = all_[id];
   if (!worker.alive || worker.told || worker.killed) return;
+  if (goes_on && goes_on(worker.world)) {
+    timeline_.after(kLookAgainMs, [this, id] { try_to_succeed(id); });
+    return;
+  }
   const int host = host_of(worker.node);
   bool waits = worker.stopped > 0;
   for (const WorkerId peer : worlds_[worker.world].workers) {

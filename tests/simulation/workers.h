@@ -65,6 +65,10 @@ class Workers {
 
   // Called when a worker has ended.
   std::function<void(WorkerId)> ended;
+  // Called when all workers of a world have been started. May be empty.
+  std::function<void(std::size_t)> all_are_started;
+  // Whether the workers of a world go on, though their time is over. May be empty.
+  std::function<bool(std::size_t)> goes_on;
   // Returns the host of a node.
   std::function<int(int)> host_of;
 

@@ -14,10 +14,10 @@ import time
 import common
 from common import BenchError, Spread, positive, say
 
-MAY_GROW_KIB = 256  # from the first tenth of the samples to the last, private memory as well as RSS
+MAY_GROW_KIB = 256  # from the first tenth of the samples to the last, anonymous memory as well as RSS
 KINDS = {"default": [], "none": ["--log-dir=/dev/null"]}
 PROCESSES = ["outer process", "launcher"]
-SETTLED_S, SETTLE_TIMEOUT_S = 0.03, 5
+SETTLED_S, SETTLE_TIMEOUT_S = 0.03, 60
 
 NOTES = """\
 Rank 0 kills itself as soon as all ranks of its attempt are in main(), so a round ends at once and no rank is
@@ -32,7 +32,7 @@ class Sample:
     """One process while all ranks of an attempt run; memory in KiB."""
 
     attempt: int
-    private: int
+    anonymous: int
     rss: int
     descriptors: int
 
@@ -159,19 +159,20 @@ def look(pid, attempt):
     for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, _, value = line.partition(":")
         memory[name] = int(value.split()[0])
-    # Clean pages of the program count as private or shared by whether another elastic-run happens to run.
-    return Sample(attempt, memory["Private_Dirty"], memory["Rss"], descriptors)
+    # Not the private memory: pages of a program that was linked just now are dirty until they are written back, and
+    # count as private or shared by whether another elastic-run happens to run.
+    return Sample(attempt, memory["Anonymous"], memory["Rss"], descriptors)
 
 
 def settled_descriptors(pid):
-    """How many are open when that has not changed for a moment: what has to do with the start of the last
-    rank is done in the moment after it runs, and the outer process hears of the ranks in bursts."""
+    """How many are open when that has not changed for a moment in which it had nothing to do: what has to do with the start
+    of the last rank is done in the moment after it runs, and the outer process hears of the ranks in bursts."""
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     count, since = -1, 0.0
     while True:
         now = time.monotonic()
         found = len(os.listdir(f"/proc/{pid}/fd"))
-        if found != count:
+        if found != count or not sleeps(pid):
             count, since = found, now
         elif now - since >= SETTLED_S:
             return count
@@ -180,11 +181,20 @@ def settled_descriptors(pid):
         time.sleep(0.002)
 
 
+def sleeps(pid):
+    """None of its threads runs, or waits for a processor."""
+    try:
+        stats = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # one has ended meanwhile
+        return False
+    return all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats)
+
+
 def judge(samples):
     growths = []
     for name, found in samples.items():
         tenth = max(1, len(found) // 10)
-        for what, allowed in (("private", MAY_GROW_KIB), ("rss", MAY_GROW_KIB), ("descriptors", 0)):
+        for what, allowed in (("anonymous", MAY_GROW_KIB), ("rss", MAY_GROW_KIB), ("descriptors", 0)):
             first, last = (Spread.of([getattr(one, what) for one in part]).median
                            for part in (found[:tenth], found[-tenth:]))
             growths.append(Growth(name, what, first, last, allowed))
@@ -195,7 +205,7 @@ def report(args, kind, growths, gaps, took_s):
     tenth = max(1, len(gaps) // 10)
     first, last = Spread.of(gaps[:tenth]), Spread.of(gaps[-tenth:])
     print(f"\n{args.restarts} RESTARTS OF {args.ranks} RANKS, log directories: {kind}")
-    names = {"private": "private memory, KiB", "rss": "RSS, KiB", "descriptors": "descriptors"}
+    names = {"anonymous": "anonymous memory, KiB", "rss": "RSS, KiB", "descriptors": "descriptors"}
     common.print_table(
         ["<process", "<", "first tenth", "last tenth", "grown", "may grow", "<"],
         [[one.process, names[one.what], f"{one.first:g}", f"{one.last:g}", f"{one.last - one.first:+g}",

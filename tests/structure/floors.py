@@ -22,10 +22,18 @@ ROOMS = {
     "src/report": ["src/base"],
     "health/messages": [],
     "health/judge": [],
+    "health/evidence": [],
+    "health/hang": [],
+    "health/stacks": [],
+    "health/hang_evidence": ["health/evidence", "health/hang", "health/stacks"],
+    "health/stack_reader": ["health/stacks"],
+    "health/progress": [],
+    "health/timers": [],
     "health/host": ["health/messages"],
     "health/gpu": ["health/messages", "health/host"],
     "health/report": ["health/messages", "health/judge"],
     "health/probe": ["health/messages", "health/host", "health/gpu"],
+    "health/evidence_reader": ["health/evidence", "health/hang", "health/hang_evidence", "health/messages", "health/host", "health/gpu", "health/probe"],
     "rendezvous/protocol": [],
     "rendezvous/membership": ["rendezvous/protocol"],
     "rendezvous/locate": ["rendezvous/protocol", "rendezvous/membership"],
@@ -45,13 +53,19 @@ PURE = [
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
-    "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/command_words",
+    "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/command_words",
     "health/judge",
+    "health/evidence",
+    "health/hang",
+    "health/hang_evidence",
     "health/messages",
+    "health/progress",
     "health/host/facts", "health/host/thresholds", "health/host/judge_host", "health/host/hook",
     "health/gpu/gpu_thresholds", "health/gpu/gpu_versions", "health/gpu/judge_gpu", "health/gpu/libraries", "health/gpu/messages",
     "health/gpu/distance", "health/gpu/used_gpus", "health/gpu/xid_aftermath",
     "health/report",
+    "health/stacks",
+    "health/timers",
     "src/output/lines", "src/warm/rules",
 ]
 
@@ -77,6 +91,7 @@ PURE_HEADERS_OF = {
     "sodium/crypto_generichash.h": "rendezvous/protocol/proof.cpp",
     "sodium/utils.h": "rendezvous/protocol/proof.cpp",
     "http_parser.h": "src/net/http/reader.cpp",
+    "re2/re2.h": "health/progress/step_pattern.cpp",
     "CLI/CLI.hpp": "cli/parse.cpp",  # it prints nothing and reads no variable unless it is told to
 }
 
@@ -94,6 +109,7 @@ WALLS = [
     (r"ares(_.*)?\.h", r"src/net/names\.cpp", 1),
     (r"munge\.h", r"src/net/munge\.cpp", 1),
     (r"http_parser\.h", r"src/net/http/reader\.cpp", 1),
+    (r"re2/.*", r"health/progress/step_pattern\.cpp", 1),
 ]
 
 # CMake targets that bring libuv, sockets, threads or processes with them.

@@ -17,7 +17,7 @@ GENERATED = ["man/elastic-run.1", "docs/command-line.md"]
 
 def run(*command):
     return subprocess.run([os.fspath(part) for part in command], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=200, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_messages_in_docs_are_the_real_ones():
     shown = re.findall(r"^elastic-run: error: .*\n", text, re.MULTILINE)
     environment = {"PATH": os.environ["PATH"]}
     real = [subprocess.run([BINARY, *arguments, "train.py"], env=environment | variables, text=True,
-                           capture_output=True, timeout=60, check=False).stderr
+                           capture_output=True, timeout=200, check=False).stderr
             for arguments, variables in ((["--nodes=2"], {}), ([], {"PET_MAX_RESTARTS": "abc"}))]
     assert shown == real
 

@@ -74,7 +74,7 @@ class Clone:
 
     def run(self, *command, **environment):
         process = self.start(*command, **environment)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=120)
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
@@ -86,7 +86,7 @@ def clone(tmp_path):
 def test_arguments_reach_elastic_run_as_they_are(clone):
     arguments = ["--nproc-per-node=2", "a b", "", "*", "-h", "--", "é\n"]
     process = clone.start("scripts/run", *arguments, THEN="exit 7")
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stderr) == (7, "")
     # Run in the place of the script (exec), where the user stands, with nothing else on stdout.
     assert stdout.startswith(f"called by {os.getpid()} as {process.pid} in {clone.directory}\n" +
@@ -134,7 +134,7 @@ def test_a_signal_to_the_script_reaches_the_main_job_and_its_end_is_waited_for(c
         if line == "ready\n":
             break
     process.send_signal(number)
-    stdout, _ = process.communicate(timeout=30)
+    stdout, _ = process.communicate(timeout=120)
     assert f"got {number.name.removeprefix('SIG')}\n" in stdout and process.returncode == status
     assert list((clone.directory / "tmp").iterdir()) == []
 
@@ -172,7 +172,7 @@ def test_a_part_of_the_tests_can_be_named(clone, arguments, ctest):
     calls = [line for line in result.stdout.splitlines() if line.startswith("ctest ")]
     assert result.returncode == 0 and len(calls) == 1
     assert [part for part in ctest if part not in calls[0]] == []
-    assert ("venv torch numpy pytest kubernetes_validate" in clone.asked) == (arguments != ["unit"])
+    assert ("venv torch numpy pytest kubernetes_validate py_spy" in clone.asked) == (arguments != ["unit"])
 
 
 def test_ci_runs_scripts_test(clone):

@@ -18,7 +18,6 @@ OTHERS = {
     "cli/detect/detect.cpp": {"USR1", "USR2"},
     "cli/main.cpp": {"INFO"},
     "cli/parse.cpp": {"SCRIPT"},
-    "cli/launch_plan.cpp": {"TORCHELASTIC_TIMER_FILE"},  # taken away from workers
     "health/probe/probe_process.cpp": {"NCCL_COMM_ID"},  # taken away from the probe
 }
 

@@ -72,7 +72,7 @@ def check_commands(name, text, known, options_of):
 
 
 def run(*command):
-    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=60, check=False)
+    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=200, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
 

@@ -1,7 +1,9 @@
 """A job whose nodes are hosts of their own, and whose workers note their lives."""
 
+import os
 import pathlib
 import signal
+import tempfile
 
 import pytest
 
@@ -15,12 +17,13 @@ class Cluster:
     """Nodes of one job on hosts of their own, which meet in a file that all hosts reach, in a TCPStore that runs on one
     more host, or at the address of the first host, or of one more whose coordinator runs alone."""
 
-    def __init__(self, elastic_run, static_c, network, tmp_path):
+    def __init__(self, elastic_run, static_c, network, place):
+        """What all hosts reach is in the directory `place`."""
         self._run = elastic_run
         self._network = network
         self._program = static_c(STAMPS.replace("for (;;) {", 'for (;;) {\n    if (access("done", F_OK) == 0) return 0;'))
         self._done = pathlib.Path(elastic_run.directory) / "done"
-        self._shared = tmp_path / "shared"
+        self._shared = place / "shared"
         self._shared.mkdir()
         self.nodes = []
 
@@ -91,7 +94,11 @@ class Cluster:
 
 @pytest.fixture
 def cluster(elastic_run, static_c, network, tmp_path):  # noqa: F811
-    return Cluster(elastic_run, static_c, network, tmp_path)
+    # In memory: each renewal of a claim is synchronized with the disk, which other work may keep busy for longer than a
+    # lease.
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as place:
+        yield Cluster(elastic_run, static_c, network, pathlib.Path(place))
 
 
 def hosts_of(nodes):

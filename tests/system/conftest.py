@@ -11,7 +11,7 @@ import pytest
 sys.path[:0] = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))]
 import harness  # noqa: E402
 
-USUAL_TIME_LIMIT = 120  # seconds for one test, unless @pytest.mark.time_limit says otherwise
+USUAL_TIME_LIMIT = 240  # seconds for one test, unless @pytest.mark.time_limit says otherwise
 
 
 def pytest_collection_modifyitems(items):

@@ -14,12 +14,13 @@ DIRECT_IO = 1  # every write comes here at once
 
 
 class FileServer(DeafServer):
-    """Files and directories in memory, mounted as a DeafServer is. Every write of at most 4 KiB takes
+    """Files and directories in memory, mounted as a DeafServer is. Every write of at most `write_bytes` takes
     `write_seconds`; nothing is answered any more once `deaf_after` bytes were written, or from a request of the
     kind `deaf_at` on that comes after `answered` others of that kind."""
 
-    def __init__(self, directory, write_seconds=0.0, deaf_after=None, deaf_at=None, answered=0):
+    def __init__(self, directory, write_seconds=0.0, write_bytes=4096, deaf_after=None, deaf_at=None, answered=0):
         super().__init__(directory)
+        self._write_bytes = write_bytes
         self._write_seconds = write_seconds
         self._deaf_after = deaf_after
         self._deaf_at = deaf_at
@@ -63,7 +64,7 @@ class FileServer(DeafServer):
     def _answer(self, operation, node, body):
         """What is answered: an error, or bytes."""
         if operation == INIT:
-            return INIT_REPLY.pack(7, 31, 0, 0, 1, 1, 4096, 1, 0, 0, 0)
+            return INIT_REPLY.pack(7, 31, 0, 0, 1, 1, self._write_bytes, 1, 0, 0, 0)
         if operation in (GETATTR, SETATTR):
             return struct.pack("<QII", 0, 0, 0) + self._attributes(node)
         if operation in (OPEN, OPENDIR):

@@ -9,7 +9,7 @@ from harness import wait_until
 
 def get(port, path, token=None, method="GET", headers=None, host="127.0.0.1"):
     """(status, text, headers) of one request."""
-    connection = http.client.HTTPConnection(host, port, timeout=20)
+    connection = http.client.HTTPConnection(host, port, timeout=60)
     try:
         given = dict(headers or {})
         if token is not None:
@@ -55,4 +55,4 @@ def http_port(node):
 
 
 def wait_until_ready(port):
-    wait_until(lambda: get(port, "/readyz")[0] == 200, timeout=30, what="the node to be ready")
+    wait_until(lambda: get(port, "/readyz")[0] == 200, what="the node to be ready")

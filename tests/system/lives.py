@@ -57,6 +57,7 @@ def _stamp():
     while True:
         struct.pack_into("=QQ", _times, 0, _began, time.clock_gettime_ns(time.CLOCK_BOOTTIME))
         time.sleep(0.0005)
+struct.pack_into("=QQ", _times, 0, _began, time.clock_gettime_ns(time.CLOCK_BOOTTIME))  # before it says anything
 threading.Thread(target=_stamp, daemon=True).start()
 """
 
@@ -65,7 +66,7 @@ class Worker:
     """The next one that a node has started."""
 
     def __init__(self, node, directory):
-        found = node.wait_for_line(r"^up (\d+) rank (\d+) of (\d+) restart (\d+)", stream="stdout")
+        found = node.wait_for_line(r"^up (\d+) rank (\d+) of (\d+) restart (\d+)", timeout=60, stream="stdout")
         self.pid, self.rank, self.world, self.restart = map(int, found.groups())
         self._file = directory / f"stamps.{self.pid}"
 

@@ -139,7 +139,7 @@ class Cluster:
         none of which elastic-run takes part in: the command is then run again."""
         for _ in range(20):
             done = subprocess.run([program, *arguments], env={"PATH": PLACES, "SLURM_CONF": self.configuration},
-                                  capture_output=True, text=True, check=False, preexec_fn=self.enter, timeout=30)
+                                  capture_output=True, text=True, check=False, preexec_fn=self.enter, timeout=60)
             if "Connection reset by peer" not in done.stderr:
                 break
             time.sleep(0.5)
@@ -151,7 +151,7 @@ class Cluster:
     def configuration(self):
         return str(self.directory / "slurm.conf")
 
-    def wait_until_idle(self, timeout=60):
+    def wait_until_idle(self, timeout=harness.RUN_PATIENCE):
         """Until all nodes are up, and no job is left on any of them."""
         def idle():
             try:
@@ -183,7 +183,7 @@ class Cluster:
         """Until slurmd answers on that node."""
         log = self.directory / f"slurmd.{self.hosts[index].name}.log"
         wanted = sum(name == ("slurmd", index) for name in self.started)
-        harness.wait_until(lambda: log.read_text().count("slurmd started on") >= wanted, 20, f"{wanted} starts in {log}")
+        harness.wait_until(lambda: log.read_text().count("slurmd started on") >= wanted, what=f"{wanted} starts in {log}")
 
     def kill_slurm_on(self, index):
         """slurmd and what it has started for steps, which are left without it."""
@@ -215,7 +215,7 @@ class Cluster:
             process.terminate()
         for process in self.daemons.values():
             try:
-                process.wait(10)
+                process.wait(30)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -289,7 +289,7 @@ class Job:
     def text(self):
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
-    def wait_for(self, pattern, count=1, timeout=60):
+    def wait_for(self, pattern, count=1, timeout=harness.PATIENCE):
         """So many matches in its output; a list."""
         def found():
             matches = re.findall(pattern, self.text, re.MULTILINE)
@@ -303,7 +303,7 @@ class Job:
         """Of what `scontrol show job` says: "JobState", "ExitCode", "Restarts"."""
         return re.search(rf"\b{name}=(\S+)", self._slurm.ask("scontrol", "show", "job", self.number)).group(1)
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=harness.RUN_PATIENCE):
         """Its state at the end: "COMPLETED", "FAILED", "CANCELLED", ..."""
         states = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
         try:

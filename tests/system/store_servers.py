@@ -61,7 +61,7 @@ class OurServer:
 
     def end(self):
         self.running.popen.stdin.close()
-        assert self.running.wait(10).returncode == 0
+        assert self.running.wait().returncode == 0
 
 
 class TorchServer:
@@ -104,7 +104,7 @@ class TorchProcess:
 
     def end(self):
         self.running.popen.stdin.close()
-        assert self.running.wait(10).returncode == 0
+        assert self.running.wait().returncode == 0
 
 
 @pytest.fixture

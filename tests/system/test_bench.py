@@ -6,11 +6,13 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
 
 import pytest
+from warm_torch import ANY, TORCH
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -20,7 +22,7 @@ def test_startup_compares_the_three_launchers(elastic_run, tmp_path):
                                "--memory-runs", "1", "--json", tmp_path / "figures.json",
                                program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
-                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=220)
     assert result.returncode == 0, result
     assert "elastic-run" in result.stdout and "torchrun" in result.stdout
     assert json.loads((tmp_path / "figures.json").read_text())
@@ -32,7 +34,7 @@ def test_restart_compares_all_launchers_and_judges_the_goal(elastic_run, tmp_pat
                                "--json", tmp_path / "figures.json",
                                program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
-                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=220)
     assert result.returncode == 0, result
     for part in ("RANK 0 OF 3 DIES", "A RANK OF 2 DIES", "GOALS", "restart: times the bare loop"):
         assert part in result.stdout
@@ -50,6 +52,142 @@ def test_restart_compares_all_launchers_and_judges_the_goal(elastic_run, tmp_pat
     assert goal["reached"] == (goal["median"] <= 1.3)
     assert ("MISSED" in result.stdout) == (not goal["reached"])
     assert all(took > 0 for rounds in found["failure_to_step_ms"].values() for took in rounds.values())
+
+
+FIRST_STEP_GOALS = {  # what: (bound, which side)
+    "mapped: warm, times the floor": (1.25, "at most"), "mapped: times faster than fresh workers": (12, "at least"),
+    "mapped: warm, CPU of a rank, s": (0.4, "at most"), "mapped: warm, order to first lines, ms": (50, "at most"),
+    "memory: warm, times fresh workers": (0.5, "at most"), "first round: on, times off": (1.02, "at most")}
+
+
+# Processor time that it takes to import what stands in PyTorch's place.
+IMPORT_S = 0.2
+BURN = f"import time\nwhile time.process_time() < {IMPORT_S}:\n    pass\n"
+
+# In the example's place: its options, and ranks that do their steps each for itself.
+EXAMPLE = """\
+# Trains nothing.
+import argparse
+import time
+import torch
+
+parser = argparse.ArgumentParser()
+for name in ("--epochs", "--checkpoint", "--checkpoint-every", "--log-every", "--mapped"):
+    parser.add_argument(name)
+args = parser.parse_args()
+
+def train(rank, first_step, steps, optimizer):
+    for step in range(first_step, steps):
+        time.sleep(0.001)  # the work
+        optimizer.step()
+
+train(int(os.environ["RANK"]), 0, 235 * int(args.epochs), torch.optim)
+"""
+
+
+@pytest.fixture
+def venv_without_pytorch(elastic_run, tmp_path):
+    """An environment with a stand-in for PyTorch, and elastic-run in torchrun's place."""
+    place = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    packages, = place.glob("lib/python*/site-packages")
+    for name, text in {"torch/__init__.py": BURN + TORCH, "torch/distributed.py": ANY, "torch/utils/__init__.py": "",
+                       "torch/utils/data.py": ""}.items():
+        (packages / name).parent.mkdir(exist_ok=True)
+        (packages / name).write_text(text)
+    (place / "bin/torchrun").symlink_to(elastic_run.binary)
+    return place
+
+
+def test_restart_measures_how_soon_training_goes_on_with_warm_workers_and_judges_each_goal(
+        elastic_run, script, venv_without_pytorch, tmp_path):
+    result = elastic_run.start("restart", "--first-step", "--data=mapped", "--training-runs=1", "--training-ranks=2",
+                               "--memory-runs=1", "--memory-ranks=2", "--round-runs=1", "--round-epochs=10",
+                               "--round-warm-after=0", "--json", tmp_path / "figures.json",
+                               "--example", script("example.py", EXAMPLE), program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
+                                    "ELASTIC_RUN_VENV": str(venv_without_pytorch)}).wait(timeout=220)
+    assert result.returncode == 0, result
+    for part in ("RANK 1 OF 2 DIES", "MEMORY (PSS) OF A JOB OF 2 RANKS", "FIRST ROUND OF 2 RANKS", "GOALS"):
+        assert part in result.stdout
+    found = json.loads((tmp_path / "figures.json").read_text())
+    runs = {one["launcher"]: one["runs"]["0"] for one in found["first_step"]}
+    assert list(runs) == ["floor: all imported", "elastic-run, warm", "elastic-run", "torchrun"]
+    for launcher, run in runs.items():
+        # What is imported already takes no processor time again.
+        is_fresh = launcher in ("elastic-run", "torchrun")
+        assert len(run["cpu_s"]) == 2 and all(0 < cpu_s and (cpu_s >= IMPORT_S) == is_fresh for cpu_s in run["cpu_s"])
+        if launcher != "torchrun":  # it does not tell when it orders
+            assert 0 < run["gone_ms"] and 0 < run["lines_ms"] and run["gone_ms"] + run["lines_ms"] < run["step_ms"]
+    jobs = {launcher: of_runs["0"] for launcher, of_runs in found["memory_kib"].items()}
+    assert all(0 < job["ranks"] < job["job"] for job in jobs.values())
+    rounds = {launcher: took["0"] for launcher, took in found["first_round_ms"].items()}
+
+    floor, warm, fresh, _ = runs.values()
+    medians = [warm["step_ms"] / floor["step_ms"], fresh["step_ms"] / warm["step_ms"], statistics.mean(warm["cpu_s"]),
+               warm["lines_ms"], jobs["elastic-run, warm"]["job"] / jobs["elastic-run"]["job"],
+               rounds["elastic-run, warm"] / rounds["elastic-run"]]
+    assert {goal["what"]: (goal["bound"], goal["side"]) for goal in found["goals"]} == FIRST_STEP_GOALS
+    assert [goal["median"] for goal in found["goals"]] == pytest.approx(medians)
+    printed = re.findall(r"^ *(reached|MISSED)  ", result.stdout, re.MULTILINE)
+    assert printed == ["reached" if goal["reached"] else "MISSED" for goal in found["goals"]]
+
+
+def test_the_example_is_as_the_measurement_of_its_first_step_knows_it(tmp_path):
+    sys.path.insert(0, str(ROOT / "tests/bench"))
+    try:
+        from first_step import Place
+    finally:
+        del sys.path[0]
+    place = Place(tmp_path)
+    for copy, marks in ((place.script, 3), (place.listing_script, 4)):
+        compile(copy.read_text(), copy, "exec")
+        assert copy.read_text().count("_mark(") == marks
+
+
+WAITED_FOR = """\
+import os, signal, sys
+def say(*words):  # a line in one piece: others write to the same pipe
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+rank, attempt = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
+signal.signal(signal.SIGTERM, lambda *_: (say("told", rank), os._exit(0)))
+say("runs", rank, attempt, "wave" in sys.modules, os.environ["MASTER_PORT"].isdigit(), *sys.argv[1:], os.getpid())
+signal.pause()
+"""
+
+
+@pytest.fixture
+def waiting(elastic_run, script, tmp_path):
+    """(the stand-in for a launcher, with 2 ranks that run and 2 interpreters that wait; the ranks' pids)"""
+    os.mkfifo(tmp_path / "marks")
+    (tmp_path / "modules").write_text("wave\nno.such.module")
+    marks = os.open(tmp_path / "marks", os.O_RDWR)
+    running = elastic_run.start(elastic_run.binary, sys.executable, "2", tmp_path / "modules", tmp_path / "marks",
+                                script("script.py", WAITED_FOR), "--given",
+                                program=[sys.executable, ROOT / "tests/bench/waiting.py"])
+    lines = [running.wait_for_line(r"^(runs .*|2 interpreters wait)", stream="stdout")[1] for _ in range(3)]
+    pids = {line.split()[1]: int(line.split()[-1]) for line in lines if line.startswith("runs")}
+    assert sorted(line.rpartition(" ")[0] for line in lines) == [
+        "2 interpreters", "runs 0 0 False True --given", "runs 1 0 False True --given"]
+    yield running, pids
+    os.close(marks)
+
+
+def test_interpreters_that_wait_take_the_ranks_when_the_old_ones_have_gone(waiting):
+    running, pids = waiting
+    os.kill(pids["1"], signal.SIGKILL)
+    assert running.wait_for_line("(.*)", stream="stdout")[1] == "told 0"
+    lines = [running.wait_for_line("(runs .*)", stream="stdout")[1].split() for _ in range(2)]
+    assert sorted(line[1:-1] for line in lines) == [["0", "1", "True", "True", "--given"], ["1", "1", "True", "True", "--given"]]
+    running.send_signal(signal.SIGTERM)
+    assert running.wait().returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_interpreters_that_wait_when_their_launcher_ends(waiting, number):
+    running, _ = waiting
+    running.send_signal(number)
+    running.wait()
 
 
 BREAKS_ONCE = """#!/bin/sh
@@ -77,7 +215,7 @@ def test_restart_counts_the_runs_that_torchruns_own_mistake_has_ended(elastic_ru
                                "--torchrun-restarts=1", "--training-runs=1", "--training-ranks=2",
                                "--json", tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
-                                    "ELASTIC_RUN_VENV": str(fake.parent)}).wait(timeout=110)
+                                    "ELASTIC_RUN_VENV": str(fake.parent)}).wait(timeout=220)
     assert result.returncode == 0, result
     found = json.loads((tmp_path / "figures.json").read_text())
     # It may break once more, really.
@@ -88,7 +226,7 @@ def test_restart_counts_the_runs_that_torchruns_own_mistake_has_ended(elastic_ru
 def test_guardian_prints_time_and_memory_and_judges_both(elastic_run, tmp_path):
     result = elastic_run.start("guardian", "--pairs", "10", "--json", tmp_path / "figures.json",
                                program=[ROOT / "scripts/bench"],
-                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=60)
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=220)
     assert result.returncode == 0, result
     found = json.loads((tmp_path / "figures.json").read_text())
     assert len(found["plain_ns"]) == len(found["split_ns"]) == 10 and found["private_kib"] > 0
@@ -120,7 +258,7 @@ def test_store_compares_the_three_servers_and_judges_each_goal(elastic_run, tmp_
                                "--wake=40", "--connects=100", "--ranks=2", "--json", tmp_path / "figures.json",
                                program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
-                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=220)
     assert result.returncode == 0, result
     for part in ("CPU OF THE SERVER", "PRIVATE MEMORY OF AN IDLE CLIENT", "init_process_group", "GOALS"):
         assert part in result.stdout
@@ -199,7 +337,7 @@ def test_tee_compares_speed_and_delay_and_judges_each_goal(elastic_run, tmp_path
     result = elastic_run.start("tee", "--ranks=2", "--megabytes=3", "--runs=2", "--torchrun-runs=1", "--stamps=30",
                                "--pause-us=500", "--json", tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
-                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=110)
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=220)
     assert result.returncode == 0, result
     for part in ("2 RANKS WRITE 3 MB EACH", "DELAY OF A LINE", "lines missing", "GOALS"):
         assert part in result.stdout
@@ -233,7 +371,7 @@ def test_rendezvous_counts_what_each_node_costs_and_judges_each_goal(elastic_run
     result = elastic_run.start("rendezvous", "--nodes=3,6", "--runs=1", "--torchrun-nodes=0",
                                "--failover-pairs=1", "--steady=1", "--json", tmp_path / "figures.json",
                                program=[ROOT / "scripts/bench"],
-                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=220)
     assert result.returncode == 0, result
     found = json.loads((tmp_path / "figures.json").read_text())
     for nodes, (run,) in found["runs"].items():
@@ -260,7 +398,7 @@ def test_rendezvous_counts_what_each_node_costs_and_judges_each_goal(elastic_run
 def test_failures_measures_each_and_judges_each_goal(elastic_run, tmp_path):
     result = elastic_run.start("failures", "--runs=1", "--torchrun=0", "--only=worker,launcher,node,late,round", "--json",
                                tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
-                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=110)
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)}).wait(timeout=220)
     assert result.returncode == 0, result
     figures = json.loads((tmp_path / "figures.json").read_text())["figures"]
     assert [(figure["goal_ms"], len(figure["ours_ms"])) for figure in figures] == [
@@ -278,7 +416,7 @@ def health_bench(elastic_run, tmp_path, *arguments):
     places = [place for place in os.environ["PATH"].split(":") if not os.path.exists(f"{place}/dlrover-run")]
     result = elastic_run.start("health", "--nodes=2", "--json", tmp_path / "figures.json", *arguments,
                                program=[ROOT / "scripts/bench"],
-                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary), "PATH": ":".join(places)}).wait(timeout=60)
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary), "PATH": ":".join(places)}).wait(timeout=220)
     assert result.returncode == 0, result
     return result.stdout, json.loads((tmp_path / "figures.json").read_text())
 
@@ -369,7 +507,7 @@ def test_health_says_why_dlrover_run_is_not_measured(elastic_run, tmp_path):
 
 def gpu_bench(elastic_run, *arguments, **env):
     result = elastic_run.start("gpu", *arguments, program=[ROOT / "scripts/bench"],
-                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)} | env).wait(timeout=110)
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary)} | env).wait(timeout=220)
     assert result.returncode == 0, result
     return result.stdout
 
@@ -399,3 +537,30 @@ def test_gpu_is_skipped_by_name_where_there_is_none(elastic_run):
     if os.path.exists("/dev/nvidia0"):
         pytest.skip("this machine has one")
     assert gpu_bench(elastic_run) == "skipped: no GPU: there is no /dev/nvidia0\n"
+
+
+def test_hang_times_the_verdict_the_stacks_and_the_watching_and_judges_each_goal(elastic_run, tmp_path):
+    result = elastic_run.start("hang", "--ranks=4", "--hangs=1", "--turns=3", "--limit=2", "--runs=2", "--torchrun-runs=1",
+                               "--seconds=1", "--json", tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+                               env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=220)
+    assert result.returncode == 0, result
+    for part in ("4 RANKS HANG, --hang-timeout=2s", "THEIR STACKS", "4 RANKS HANG, --hang=restart", "PROCESSOR TIME OF THE LAUNCHER",
+                 "GOALS"):
+        assert part in result.stdout
+    found = json.loads((tmp_path / "figures.json").read_text())
+    hang, = found["hangs"]
+    # No evidence is asked for before the second look, 5 s after the first.
+    assert 4.9 < hang["suspect_s"] < hang["verdict_s"], hang
+    stacks = [hang[name] for name in ("all_ms", "one_ms", "py_spy_ms", "py_spy_start_ms")]
+    assert all(len(took) == 3 and min(took) > 0 for took in stacks), hang
+    stop, = found["stops"]
+    assert 4.9 < stop["verdict_s"] <= stop["stopped_s"], stop
+    watched = found["launcher_cpu_percent"]
+    assert {launcher: len(runs) for launcher, runs in watched.items()} == {
+        "--hang=report": 2, "--hang=off": 2, "torchrun": 1}
+    assert all(0 < percent < 100 for runs in watched.values() for percent in runs.values()), watched
+    medians = [hang["verdict_s"], (statistics.median(hang["all_ms"]) - statistics.median(hang["one_ms"])) / 3, stop["stopped_s"],
+               statistics.median(watched["--hang=report"][number] - watched["--hang=off"][number] for number in ("0", "1"))]
+    assert [goal["median"] for goal in found["goals"]] == pytest.approx(medians)
+    assert [goal["bound"] for goal in found["goals"]] == [15, 1, 25, 0.5]

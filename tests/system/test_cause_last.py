@@ -34,7 +34,7 @@ def last_kilobytes(result):
 
 
 def test_the_last_two_kilobytes_of_stderr_hold_the_cause(elastic_run, script):
-    result = elastic_run("--nproc-per-node=8", script("loud.py", LOUD), timeout=60)
+    result = elastic_run("--nproc-per-node=8", script("loud.py", LOUD))
     assert result.returncode == 1
     shown = last_kilobytes(result)
     for part in ("elastic-run: error: the job failed", "first failure: rank ", "ValueError: the data is spoilt",

@@ -32,7 +32,7 @@ def test_of_two_halves_one_trains_while_they_are_cut_apart_and_both_when_they_ar
     cluster.cut(cluster.hosts[:2], cluster.hosts[2:])
     cut_at = time.monotonic()
     cluster.round_of(cluster.nodes[:2])
-    wait_until(lambda: time.monotonic() - cut_at > LOOKS_ON, what="the other half to have looked on", timeout=60)
+    wait_until(lambda: time.monotonic() - cut_at > LOOKS_ON, what="the other half to have looked on")
     cluster.assert_no_rank_lived_twice()
     cluster.heal(cluster.hosts[:2], cluster.hosts[2:])
     cluster.round_of(cluster.nodes)
@@ -76,7 +76,7 @@ def test_a_host_that_sleeps_until_the_job_has_ended_does_not_train_it_again(clus
     cluster.round_of(others)
     cluster.succeed(others)
     os.kill(host.launcher(), signal.SIGCONT)
-    assert host.wait(timeout=60).returncode == 1
+    assert host.wait().returncode == 1
     assert host.stdout.text.count("up ") == 1
 
 

@@ -93,7 +93,7 @@ class InteractiveShell:
             env={"TERM": "dumb", "COMPLETION": str(directory / "completion"), "PIPE": str(self.pipe)})
         os.close(inside)
         self.output = harness.Output(os.fdopen(os.dup(self.terminal), "rb", 0))
-        assert self.output.wait_for_line("READY", timeout=30), self.output.text
+        assert self.output.wait_for_line("READY", timeout=harness.PATIENCE), self.output.text
 
     def complete(self, line):
         """The line after a TAB, without what the shell sets behind a whole word."""

@@ -108,7 +108,7 @@ def test_a_console_that_nobody_reads_does_not_stop_training_and_the_logs_are_com
     running = elastic_run.start("--nproc-per-node=2", "--log-dir=logs", "-t", "3", "--no-python", static_c(WRITER),
                                 str(MANY), str(fd), env=QUIET, **{stream: console.writing})
     console.handed_over()
-    running.popen.wait(60)
+    running.popen.wait(harness.RUN_PATIENCE)
     assert all((tmp_path / f"done.{rank}").exists() for rank in (0, 1))
     result = running.wait()
     assert result.returncode == 0
@@ -131,9 +131,11 @@ def test_a_console_that_is_stopped_gets_whole_lines_and_one_message_once_it_goes
     script = f'{static_c(WRITER)} {MANY} 2; read line < go; echo "goes on" >&2'
     running = elastic_run.start("--log-dir=logs", "-t", "2", *SH, script, env=QUIET, stderr=console.writing)
     console.handed_over()
-    harness.wait_until((tmp_path / "done.0").exists, timeout=60, what="the worker has written all")
-    # The launcher has read what its pipe still held once the log is complete.
-    harness.wait_until(lambda: len(log_of(tmp_path / "logs", 0, "stderr")) == 100 * MANY, what="the log is complete")
+    harness.wait_until((tmp_path / "done.0").exists, what="the worker has written all")
+    # The launcher has read what its pipe still held once the log is complete, and dropped that once it waits for more.
+    launcher = running.launcher()
+    harness.wait_until(lambda: len(log_of(tmp_path / "logs", 0, "stderr")) == 100 * MANY and
+                       harness.read_process(launcher).state == "S", what="the log is complete")
     seen = bytearray()
     while not re.search(rb"dropped: .*\n", seen):
         seen += os.read(console.reading, 65536)
@@ -237,7 +239,7 @@ def test_a_console_whose_open_file_does_not_block_gets_everything(
 def test_the_end_is_not_held_up_by_a_console_that_nobody_reads(elastic_run, static_c, console):
     running = elastic_run.start(*SH, f"{static_c(WRITER)} {MANY} 2; exit 3", env=QUIET, stderr=console.writing)
     console.handed_over()
-    assert running.wait(timeout=30).returncode == 1
+    assert running.wait().returncode == 1
 
 
 # --- Log files that cannot be written
@@ -299,7 +301,7 @@ def test_training_goes_on_and_ends_where_the_log_directory_stops_answering_in_th
         {static_c(WRITER)} {MANY} 1; {static_c(WRITER)} {MANY} 2; echo "$TORCHELASTIC_RESTART_COUNT" >> rounds
         [ $TORCHELASTIC_RESTART_COUNT = {restarts} ]""", env=QUIET, preexec_fn=server.mount_here)
     server.start()
-    running.popen.wait(30)
+    running.popen.wait(harness.RUN_PATIENCE)
     assert server.asked.is_set()
     server.close()
     result = running.wait()
@@ -310,7 +312,7 @@ def test_training_goes_on_and_ends_where_the_log_directory_stops_answering_in_th
 
 def test_a_disk_that_only_is_slow_gets_everything(elastic_run, static_c, tmp_path, file_server):
     """Workers wait for it: a log is not dropped."""
-    server = file_server(write_seconds=0.0003)
+    server = file_server(write_seconds=0.005, write_bytes=65536)
     running = elastic_run.start("--log-dir=logs", "-t", "1", "--no-python", static_c(WRITER), str(MANY),
                                 env=QUIET, preexec_fn=server.mount_here, stdout=subprocess.DEVNULL)
     server.start()
@@ -319,6 +321,7 @@ def test_a_disk_that_only_is_slow_gets_everything(elastic_run, static_c, tmp_pat
     same = server.content("*", "attempt_0", "0", "stdout.log") == text_of(0)
     assert same
 
+
 @pytest.mark.parametrize("option", ["-r", "-t"])
 def test_a_log_file_whose_renaming_hangs_costs_the_log_and_not_the_training(
         elastic_run, static_c, tmp_path, file_server, option):
@@ -326,23 +329,27 @@ def test_a_log_file_whose_renaming_hangs_costs_the_log_and_not_the_training(
     running = elastic_run.start("--log-dir=logs", option, "1", "--log-max-bytes=64K", "--no-python", static_c(WRITER),
                                 str(2 * MANY), env=QUIET, preexec_fn=server.mount_here, stdout=subprocess.DEVNULL)
     server.start()
-    harness.wait_until((tmp_path / "done.0").exists, timeout=30)
+    harness.wait_until((tmp_path / "done.0").exists)
     assert server.asked.is_set()
-    assert running.popen.wait(30) == 0
+    assert running.popen.wait(harness.RUN_PATIENCE) == 0
     server.close()
     result = running.wait()
     assert re.search(r"warning: /\S+/0/stdout\.log does not answer; what follows is not kept\n", result.stderr)
 
 
 def test_nothing_is_dropped_when_many_ranks_end_at_once_with_full_pipes_and_the_console_takes_it(
-        elastic_run, static_c, tmp_path):
+        elastic_run, static_c):
     """More lies in the pipes then than may wait for the console."""
     count = 10_000
-    with open(tmp_path / "console", "wb") as console:
+    console = os.memfd_create("console")  # no disk makes it slow
+    try:
         result = elastic_run("--nproc-per-node=10", "--log-dir=logs", "-t", "1", "--no-python", static_c(WRITER),
-                             str(count), env=QUIET, stdout=console)
+                             str(count), env=QUIET, stdout=console, preexec_fn=harness.before_others)
+        with open(f"/proc/self/fd/{console}", "rb") as shown:
+            found = shown.read()
+    finally:
+        os.close(console)
     assert (result.returncode, result.stderr) == (0, "")
-    found = (tmp_path / "console").read_bytes()
     for rank in range(10):
         same = b"".join(re.findall(rb"^\[default%d\]:.*\n" % rank, found, re.MULTILINE)) == prefixed(rank, count)
         assert same, rank
@@ -357,6 +364,7 @@ class Screen:
         self.master, self.slave = os.openpty()
         self._changed = threading.Condition()
         self._data = bytearray()
+        self._ended = False
         self._reader = threading.Thread(target=self._read, daemon=True)
 
     def resize(self, rows, columns):
@@ -367,25 +375,31 @@ class Screen:
         self._reader.start()
 
     def _read(self):
-        while True:
-            try:
-                piece = os.read(self.master, 65536)
-            except OSError:  # nobody has it any more
-                return
+        while not self._ended:
+            harness.wait_until_readable(self.master)
             with self._changed:
-                self._data += piece
-                self._changed.notify_all()
+                self._take()
+
+    def _take(self):
+        """Reads all that is there now."""
+        while not self._ended and harness.wait_until_readable(self.master, 0):
+            try:
+                self._data += os.read(self.master, 65536)
+            except OSError:  # nobody has it any more
+                self._ended = True
+            self._changed.notify_all()
 
     def wait_until(self, predicate):
         """Waits until what it has been sent so far is so."""
         with self._changed:
-            assert self._changed.wait_for(lambda: predicate(self._data), 30), bytes(self._data)
+            assert self._changed.wait_for(lambda: predicate(self._data), harness.PATIENCE), bytes(self._data)
 
     def wait_for(self, text):
         self.wait_until(lambda data: text in data)
 
     def data(self):
         with self._changed:
+            self._take()
             return bytes(self._data)
 
     def shown(self):

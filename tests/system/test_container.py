@@ -212,7 +212,7 @@ def test_pid_1_reaps_what_came_from_outside_and_lost_its_parent(begin, elastic_r
     container = begin("waits")
     entered = elastic_run.start("nsenter", "--target", f"{container.pid1}", "--pid", root / "worker", "adopted",
                                 program=["env"], stdin=subprocess.PIPE)
-    entered.popen.wait(30)
+    entered.popen.wait(harness.PATIENCE)
     (adopted,) = [process.pid for process in container.inside()
                   if process.parent == container.pid1 and process.name == "worker"]
     assert harness.alive(adopted)
@@ -246,6 +246,7 @@ def test_a_daemon_is_dead_at_the_end_of_the_job(begin, elastic_run):
 @pytest.mark.parametrize("root", ["/proc"], indirect=True)
 def test_a_daemon_is_dead_before_the_next_round_where_there_is_proc(begin):
     container = begin("daemon-once", options=["--log-dir=/dev/null", "--max-restarts=1"])
-    assert container.is_down_to(3)
+    assert len([process for process in container.inside() if process.state not in "ZX"]) == 3
+    harness.wait_until(lambda: container.is_down_to(3), what="no zombie is left")
     os.kill(container.pid1, TERM)
     assert container.running.wait().returncode == 1

@@ -48,7 +48,7 @@ def test_the_real_torchrun_trains_as_the_same_command_line_did(elastic_run, tmp_
     script = tmp_path / "train.py"
     script.write_text("import os, sys\nos.write(1, f\"{os.environ['RANK']} {sys.argv[1:]}\\n\".encode())\n")
     line = ["--nproc-per-node=2", "--events=e", str(script), "--events=mine"]
-    ours, theirs = elastic_run(*line), elastic_run(*line, env=WANTED, timeout=120)
+    ours, theirs = elastic_run(*line), elastic_run(*line, env=WANTED)
     assert ours.returncode == theirs.returncode == 0, theirs
     assert sorted(theirs.stdout.splitlines()) == sorted(ours.stdout.splitlines())
     assert sorted(ours.stdout.splitlines()) == ["0 ['--events=mine']", "1 ['--events=mine']"]

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from harness import HarnessError, wait_until
+from harness import PATIENCE, HarnessError, wait_until
 
 TERM, USR1 = signal.SIGTERM, signal.SIGUSR1
 
@@ -164,7 +164,7 @@ def test_a_step_of_three_nodes_just_works(step):
 def test_a_port_that_a_stranger_has_is_passed_over_by_all(step, stranger):
     taken = stranger(step.ports()[0])
     nodes = [step.start(node=1, script_arguments=["0"]), step.start(node=2, script_arguments=["0"])]
-    assert taken.visited.wait(30)
+    assert taken.visited.wait(PATIENCE)
     nodes.append(step.start(node=0, script_arguments=["0"]))
     nodes[-1].wait_for_line(f"hosts the coordinator at port {step.ports()[1]}")
     assert statuses(nodes) == [0, 0, 0]

@@ -111,6 +111,7 @@ def test_the_text_has_what_the_json_has(elastic_run, plan, script):
     (["--log-dir=/dev/null", "--rdzv-id=x", "--signals-to-handle=TERM"],
      {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}),
     (["--virtual-local-rank", "--nproc-per-node=2"], {"CUDA_VISIBLE_DEVICES": "5,6", "OMP_NUM_THREADS": "4"}),
+    (["--hang=restart"], {"OMP_NUM_THREADS": "4"}),
 ])
 def test_the_real_launch_is_what_the_dry_run_said(elastic_run, plan, script, tmp_path, options, env):
     reports = tmp_path / "reports"
@@ -135,6 +136,12 @@ def test_the_real_launch_is_what_the_dry_run_said(elastic_run, plan, script, tmp
                 assert int(real) > 0
             elif value == "<by the round>":
                 assert name == "ELASTIC_RUN_FENCE" and workers.matches(workers.FENCE, real)
+            elif value == "localhost:<a free port>":
+                assert name == "NCCL_RAS_ADDR" and workers.matches(r"localhost:\d+", real)
+            elif value == "<directory of the job>/fr_":
+                assert workers.matches(r".*/elastic_run_[a-zA-Z0-9]{6}/fr_", real)
+            elif value.startswith("<directory of the job>/"):
+                assert name == "ELASTIC_RUN_PROGRESS" and workers.matches(workers.PROGRESS.format(rank=rank), real)
             elif value.startswith("<run directory>/"):
                 assert real.endswith(value.removeprefix("<run directory>"))
             elif name == "TORCHELASTIC_RUN_ID" and "--rdzv-id" not in " ".join(options):

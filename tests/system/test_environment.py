@@ -74,6 +74,7 @@ def test_workers_of_a_standalone_job_have_exactly_these_variables(elastic_run, r
         seen = added(elastic_run, told, rank)
         job = take(seen, "TORCHELASTIC_RUN_ID", workers.UUID4)
         fence = take(seen, "ELASTIC_RUN_FENCE", workers.FENCE)
+        take(seen, "ELASTIC_RUN_PROGRESS", workers.PROGRESS.format(rank=rank))
         port = take(seen, "MASTER_PORT", r"\d+")
         file = take(seen, "TORCHELASTIC_ERROR_FILE",
                     rf"{tmp_path}/tmp/torchelastic_[a-z0-9_]{{8}}/{job}_[a-z0-9_]{{8}}/attempt_0/{rank}"
@@ -81,6 +82,18 @@ def test_workers_of_a_standalone_job_have_exactly_these_variables(elastic_run, r
         assert seen == expected(rank, 3, MASTER_ADDR="127.0.0.1")
         common.add((job, fence, port, file.split("/attempt_0/")[0]))
     assert len(common) == 1
+
+
+def test_with_hang_restart_workers_say_more_of_a_hang_and_what_the_user_has_set_is_kept(elastic_run, report, tmp_path):
+    told, _ = report("--hang=restart", env={"TORCH_NCCL_TRACE_BUFFER_SIZE": "7"})
+    plain, _ = report(env={"TORCH_NCCL_TRACE_BUFFER_SIZE": "7"})
+    seen = environment_of(told)
+    more = {name: seen[name] for name in seen.keys() - environment_of(plain).keys()}
+    assert take(more, "NCCL_RAS_ADDR", r"localhost:\d+")
+    assert take(more, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE", r".*/elastic_run_[a-zA-Z0-9]{6}/fr_")
+    dumps = take(more, "TORCH_FR_DUMP_TEMP_FILE", rf"{tmp_path}/tmp/torchelastic_[a-z0-9_]{{8}}/[^/]*/fr_rank_")
+    assert more == {"PYTHONFAULTHANDLER": "1", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": dumps}
+    assert seen["TORCH_NCCL_TRACE_BUFFER_SIZE"] == "7"
 
 
 @pytest.mark.parametrize("options, address, job", [
@@ -95,6 +108,7 @@ def test_workers_of_a_static_job_have_exactly_these_variables(elastic_run, repor
     for rank in range(2):
         seen = added(elastic_run, told, rank)
         take(seen, "ELASTIC_RUN_FENCE", workers.FENCE)
+        take(seen, "ELASTIC_RUN_PROGRESS", workers.PROGRESS.format(rank=rank))
         take(seen, "TORCHELASTIC_ERROR_FILE", rf".*/{job}_[a-z0-9_]{{8}}/attempt_0/{rank}/error.json")
         assert seen == expected(rank, 2, MASTER_ADDR=address, MASTER_PORT=port, TORCHELASTIC_RUN_ID=job)
 
@@ -125,7 +139,8 @@ ERROR_FILE = (r"/.*/torchelastic_[a-z0-9_]{{8}}/{job}_[a-z0-9_]{{8}}/attempt_0/{
 @pytest.mark.parametrize("kind", ["standalone", "static"])
 def test_environment_and_arguments_are_those_of_the_installed_torchrun(elastic_run, report, kind):
     """Intended differences: a standalone job's MASTER_ADDR is 127.0.0.1, where torchrun has the host's
-    name; a plain job keeps the id that it was given; $$ in an argument stays (a test below); torchrun has no fence."""
+    name; a plain job keeps the id that it was given; $$ in an argument stays (a test below); torchrun has no fence and no
+    ELASTIC_RUN_PROGRESS."""
     port = str(workers.free_port())
     options = ["--nproc-per-node=2", "--max-restarts=3", "--role=trainer", "--rdzv-id=job7"]
     env = {"RANK": "77", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0", "INHERITED": "yes"}
@@ -142,6 +157,7 @@ def test_environment_and_arguments_are_those_of_the_installed_torchrun(elastic_r
         assert mine["cwd"] == other["cwd"]
         assert mine["error_directory"] and other["error_directory"]
         take(mine["environment"], "ELASTIC_RUN_FENCE", workers.FENCE)
+        take(mine["environment"], "ELASTIC_RUN_PROGRESS", workers.PROGRESS.format(rank=worker[1]))
         for seen in (mine["environment"], other["environment"]):
             seen.pop("REPORTS")
             job = seen["TORCHELASTIC_RUN_ID"]
@@ -199,10 +215,13 @@ def test_a_timer_file_that_nobody_here_reads_is_not_handed_on(report):
     assert result.stderr == ""
 
 
-def test_a_wish_for_file_timers_is_answered_by_a_warning(report):
-    told, result = report(env={"TORCHELASTIC_ENABLE_FILE_TIMER": "1"})
-    assert "TORCHELASTIC_TIMER_FILE" not in environment_of(told)
-    assert "elastic-run serves no file timers" in result.stderr
+def test_file_timers_add_their_variable_alone(report):
+    told, result = report("--nproc-per-node=2", env={"TORCHELASTIC_ENABLE_FILE_TIMER": "1", "OMP_NUM_THREADS": "1"})
+    without, _ = report("--nproc-per-node=2", env={"TORCHELASTIC_ENABLE_FILE_TIMER": "0", "OMP_NUM_THREADS": "1"})
+    assert result.stderr == ""
+    for rank in range(2):
+        names, names_without = set(environment_of(told, rank)), set(environment_of(without, rank))
+        assert names - names_without == {"TORCHELASTIC_TIMER_FILE"} and names_without <= names
 
 
 def test_role_and_signals_are_told_to_workers(report):

@@ -83,9 +83,9 @@ def test_why_nothing_was_kept_of_its_stderr_is_told_by_its_node_and_stands_in_ev
 def test_who_waits_is_told_who_is_here_and_what_is_waited_for(job):
     first = job.node(nnodes="3:4", conf="join_timeout=300")
     first.wait_for_line("this node hosts the coordinator")
-    first.wait_for_line(r"^elastic-run: 1 node present, 3 needed", timeout=60)
+    first.wait_for_line(r"^elastic-run: 1 node present, 3 needed")
     second = job.node(nnodes="3:4", conf="join_timeout=300")
-    second.wait_for_line(r"2 nodes present, 3 needed", timeout=60)
+    second.wait_for_line(r"2 nodes present, 3 needed")
     for node in (second, first):
         node.send_signal(signal.SIGTERM)
         node.wait()
@@ -101,7 +101,7 @@ VALIDATE = bytes([0]) + (0x3C85F7CE).to_bytes(4, "little")
 # PING with a nonce: a store that serves answers by the nonce.
 ASKS = f"""
 import socket, sys
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as connection:
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60) as connection:
     try:
         connection.sendall({VALIDATE!r} + bytes([13]) + (4711).to_bytes(4, "little"))
         print("answer", connection.recv(4).hex(), flush=True)
@@ -150,7 +150,7 @@ def test_another_address_of_a_node_is_one_of_the_round(network, job, script):
     hosts[1].ip("addr", "add", "10.77.0.101/32", "dev", "eth0")
     nodes = [job.node(nnodes="2", script=worker, preexec_fn=host.enter) for host in hosts]
     address, port = nodes[0].wait_for_line(r"^store (\S+) (\d+)", stream="stdout").groups()
-    asks = ASKS.replace("timeout=20)", 'timeout=20, source_address=("10.77.0.101", 0))')
+    asks = ASKS.replace("timeout=60)", 'timeout=60, source_address=("10.77.0.101", 0))')
     hosts[0].ip("route", "add", "10.77.0.101/32", "dev", "eth0")
     running = job.elastic_run.start(program=[sys.executable, "-c", asks, address, port], preexec_fn=hosts[1].enter)
     assert running.wait_for_line(r"^answer (.*)", stream="stdout").group(1) == (4711).to_bytes(4, "little").hex()

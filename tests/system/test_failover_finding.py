@@ -33,7 +33,7 @@ def until_size(node, size):
 def test_a_newcomer_finds_the_job_by_a_further_host_of_the_endpoint_after_the_first_one_is_gone(network, job):
     hosts = network(4)
     job.host = ",".join(host.address for host in hosts[:3])
-    nodes = [start(job, host) for host in hosts[:3]]
+    nodes = [start(job, host, conf=CONF + ",last_call_timeout=60") for host in hosts[:3]]
     round_of(nodes, 3)
     for index, node in enumerate(nodes):
         hosting = "this node hosts the coordinator" in node.stderr.text
@@ -48,11 +48,12 @@ def test_a_newcomer_finds_the_job_by_a_further_host_of_the_endpoint_after_the_fi
 @pytest.mark.parametrize("when", ["before the others have elected another", "after the next round"])
 def test_a_host_that_comes_back_empty_under_the_endpoints_name_becomes_a_node_of_the_running_job(network, job, when):
     hosts = network(3)
-    nodes = begin(job, hosts, nnodes="1:3")
+    conf = CONF.replace("loss_timeout=2", "loss_timeout=5")  # so long do the others have to announce themselves
+    nodes = begin(job, hosts, nnodes="1:3", conf=conf)
     kill_all(nodes[0])
     if when == "after the next round":
         round_of(nodes[1:], 2)
-    nodes[0] = start(job, hosts[0], nnodes="1:3")
+    nodes[0] = start(job, hosts[0], nnodes="1:3", conf=conf)
     found = [until_size(node, 3) for node in nodes]
     # It is the same start of the job, in which the host that came back has met its first round.
     assert len({each["ELASTIC_RUN_FENCE"] for each in found}) == 1
@@ -62,7 +63,7 @@ def test_a_host_that_comes_back_empty_under_the_endpoints_name_becomes_a_node_of
 
 def test_a_host_that_comes_back_with_a_fresh_node_joins_the_running_job_together_with_that(network, job):
     hosts = network(4)
-    nodes = begin(job, hosts[:3], nnodes="1:4")
+    nodes = begin(job, hosts[:3], nnodes="1:4", conf=CONF + ",last_call_timeout=5")
     kill_all(nodes[0])
     round_of(nodes[1:], 2)
     nodes[0] = start(job, hosts[0], nnodes="1:4")
@@ -88,7 +89,7 @@ def test_nodes_meet_under_a_name_that_leads_to_all_of_them_and_newcomers_find_th
     job.host = "workers.training.svc"
 
     def node(host):
-        return job.node(nnodes="2:3", conf=CONF, preexec_fn=on_host_with_names(host, names))
+        return job.node(nnodes="2:3", conf=CONF + ",last_call_timeout=60", preexec_fn=on_host_with_names(host, names))
 
     # The first of the addresses comes last: each of the others may have begun the job by then.
     nodes = [node(host) for host in (hosts[2], hosts[1], hosts[0])]

@@ -14,13 +14,14 @@ from test_many_nodes import job  # noqa: F401 (a fixture)
 from test_many_nodes_pytorch import DDP, ONE_THREAD, kill_node, trains
 
 
+@pytest.mark.time_limit(500)
 @pytest.mark.parametrize("how", ["killed", "silenced"])
 def test_ddp_goes_on_without_the_coordinators_node_which_joins_when_it_is_reached_again(network, job, script, how):
     worker = script("ddp.py", lives.STAMPS_IN_PYTHON + DDP)
     hosts = network(3)
     job.host = hosts[0].address
     nodes = [job.node("--max-restarts=0", nnodes="2:3", script=worker, env=ONE_THREAD, preexec_fn=host.enter,
-                      conf="failover=majority,last_call_timeout=30,loss_timeout=3") for host in hosts]
+                      conf="failover=majority,last_call_timeout=30,loss_timeout=3,rejoin_timeout=300") for host in hosts]
     assert [trains(node) for node in nodes] == [(3, 0)] * 3
     if how == "killed":
         kill_node(nodes[0])

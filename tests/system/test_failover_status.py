@@ -8,9 +8,9 @@ import signal
 import pytest
 
 from harness import wait_until
-from http_client import get
+from http_client import get, wait_until_ready
 from networks import network  # noqa: F401 (a fixture)
-from test_failover import CONF, begin, end, kill_all, next_round
+from test_failover import CONF, IN_ORDER, begin, end, host_of, kill_all, next_round
 from test_many_nodes import environments, job  # noqa: F401 (a fixture)
 
 TOKEN = "kq7-Zebra-0451-horizon"
@@ -29,10 +29,10 @@ def doors(document):
     return {each["name"]: tuple(each["door"].rsplit(":", 1)) for each in found["members"]}
 
 
-def host_of(nodes):
-    """The node that says last that it hosts the coordinator, and those that do not."""
-    [host] = [node for node in nodes if "this node hosts the coordinator" in node.stderr.text]
-    return host, [node for node in nodes if node is not host]
+def runs(document, number):
+    """Whether it says that the round of this number runs; a page may be some time old."""
+    [found] = document["coordinator"]["jobs"]
+    return (found["round"], found["phase"]) == (number, "running")
 
 
 def led_to(port, path, **options):
@@ -54,6 +54,7 @@ def test_every_door_leads_to_the_coordinator_and_answers_for_its_own_node(job):
         ports[each["hosts_coordinator"]].append(int(each["door"].rsplit(":", 1)[1]))
     assert ports[True] == [job.port] and len(ports[False]) == 2
     for door in ports[False]:
+        wait_until_ready(door)
         for path in ("/status", "/metrics", "/status?job=job", "/metrics?a=b%20c"):
             assert led_to(door, path) == f"http://127.0.0.1:{job.port}{path}"
         assert led_to(door, "/status", method="HEAD") == f"http://127.0.0.1:{job.port}/status"
@@ -82,6 +83,7 @@ def test_the_status_is_found_at_any_node_after_the_coordinators_node_was_killed(
     kill_all(nodes[0])
     next_round(nodes[1:])
     for name in ("node1", "node2"):
+        wait_until(lambda: runs(asked(elastic_run, ":".join(places[name]), **far), 1), what="the status of round 1")
         found = asked(elastic_run, ":".join(places[name]), **far)
         [of_job] = found["coordinator"]["jobs"]
         assert of_job["round"] == 1 and of_job["node_losses"] == 1 and found["node"]["hosts_coordinator"]
@@ -109,7 +111,7 @@ time.sleep(600)
 
 
 def test_the_endpoint_leads_to_the_coordinator_that_its_host_has_handed_over(job, script, elastic_run):
-    options = {"nnodes": "2:3", "script": script("stays.py", STAYS), "conf": CONF}
+    options = {"nnodes": "2:3", "script": script("stays.py", STAYS), "conf": IN_ORDER + ",last_call_timeout=60"}
     nodes = [job.node(env={"STAYS": "1"}, **options)]
     nodes[0].wait_for_line("this node hosts the coordinator")
     nodes += [job.node(**options) for _ in range(2)]
@@ -118,10 +120,12 @@ def test_the_endpoint_leads_to_the_coordinator_that_its_host_has_handed_over(job
     nodes[0].wait_for_line("hands over to another node")
     # Until the new one is elected the endpoint, or the candidate to which it leads, says so.
     wait_until(lambda: get(job.port, "/status")[0] == 307 and
-               elastic_run(f"--status=127.0.0.1:{job.port}").returncode == 0, timeout=30, what="the new coordinator")
+               elastic_run(f"--status=127.0.0.1:{job.port}").returncode == 0, what="the new coordinator")
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/status", led_to(job.port, "/status"))
     moved = asked(elastic_run, f"127.0.0.1:{job.port}")
     assert moved["coordinator"]["jobs"][0]["round"] == 0 and moved["node"]["hosts_coordinator"]
+    # It is elected perhaps before the node that leaves has come to it.
+    wait_until(lambda: any("received SIGTERM and leaves" in node.stderr.text for node in nodes[1:]), what="it to hear who leaves")
     told = elastic_run(f"--drain={name}", f"--status=127.0.0.1:{job.port}")
     assert told.returncode == 0 and "is leaving already" in told.stdout, told
     (elastic_run.directory / "may_end").touch()
@@ -151,11 +155,10 @@ def test_with_the_token_status_and_orders_follow_from_any_door_and_without_it_no
     there = {"preexec_fn": hosts[1].enter}
     place = ":".join(doors(asked(elastic_run, f"{job.host}:{job.port}", env=env, **there))["node2"])
     kill_all(nodes[0])
-    next_round(nodes[1:])
-    assert asked(elastic_run, place, env=env, **there)["coordinator"]["jobs"][0]["round"] == 1
+    found = next_round(nodes[1:])
+    wait_until(lambda: runs(asked(elastic_run, place, env=env, **there), 1), what="the status of round 1")
     stranger = asked(elastic_run, place, **there)
-    host, others = host_of(nodes[1:])
-    if host is nodes[2]:
+    if host_of(nodes[1:], found) is nodes[2]:
         assert stranger["counts_only"] and stranger["coordinator"]["jobs"][0]["members"][0]["door"] == ""
     else:
         assert stranger["coordinator"] is None and stranger["node"]["coordinator_at"] == ""
@@ -169,21 +172,21 @@ def test_with_the_token_status_and_orders_follow_from_any_door_and_without_it_no
 
 def test_each_coordinator_of_the_job_is_in_the_recording_of_its_node_and_is_replayed(network, job, elastic_run):  # noqa: F811
     hosts = network(3)
+    hosts[2].refuse_new_connections()  # so that it is no candidate, and node 1 stands alone
     files = {host.name: elastic_run.directory / f"{host.name}.jsonl" for host in hosts}
-    nodes = begin(job, hosts, arguments=lambda host: [f"--record={files[host.name]}"])
+    nodes = begin(job, hosts, conf=IN_ORDER, arguments=lambda host: [f"--record={files[host.name]}"])
     nodes[0].send_signal(signal.SIGTERM)
     nodes[0].wait()
     next_round(nodes[1:])
-    new, [other] = host_of(nodes[1:])
     end(nodes[1:])
     old = elastic_run("--replay", files["node0"])
     assert old.returncode == 0, old
     assert "hands over to another node: node 0 (node0) received SIGTERM" in old.stdout
     assert old.stdout.endswith("the coordinator has ended: another one has taken over\n"), old
-    taken = elastic_run("--replay", files[hosts[nodes.index(new)].name])
+    taken = elastic_run("--replay", files["node1"])
     assert taken.returncode == 0, taken
     head, *_, last = taken.stdout.splitlines()
     assert head.startswith("job job: coordinator of term 1,") and last.startswith("the job was stopped in round 1")
     # It stands, is promised support, is elected, and forms the next round.
     assert re.search(r"supports this coordinator.*round 1 has formed with 2 nodes", taken.stdout, re.DOTALL), taken
-    assert files[hosts[nodes.index(other)].name].read_text() == ""
+    assert files["node2"].read_text() == ""

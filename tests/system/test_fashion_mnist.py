@@ -11,6 +11,8 @@ from workers import whole_of
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "fashion_mnist.py"
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
+pytestmark = pytest.mark.time_limit(500)
+
 
 @pytest.fixture
 def train(elastic_run, tmp_path, script):
@@ -34,7 +36,6 @@ def accuracy(result):
     return float(lines[0])
 
 
-@pytest.mark.time_limit(500)
 def test_training_that_loses_a_rank_resumes_and_is_as_good_as_one_that_does_not(train):
     undisturbed = train("undisturbed.pt")
     assert accuracy(undisturbed) >= 85
@@ -51,6 +52,22 @@ def test_training_that_loses_a_rank_resumes_and_is_as_good_as_one_that_does_not(
 
 def test_every_test_image_is_counted_once_where_ranks_do_not_divide_them(train):
     accuracy(train("untrained.pt", "--epochs=0", ranks=3))
+
+
+def test_data_that_is_mapped_is_unpacked_once_and_trains_the_same(train, tmp_path):
+    mapped = tmp_path / "new" / "mapped"
+    runs = [train("packed.pt", "--epochs=1"), train("mapped.pt", "--epochs=1", "--mapped", mapped)]
+    losses = [[float(loss) for loss in re.findall(r"^step .*  loss ([\d.]+) ", run.stdout, re.MULTILINE)] for run in runs]
+    assert len(losses[0]) == 5 and losses[1] == pytest.approx(losses[0], abs=0.01), runs
+    made = {file.name: file.stat() for file in mapped.iterdir()}
+    assert sorted(made) == ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
+                            "train-images-idx3-ubyte", "train-labels-idx1-ubyte"]
+    assert made["train-images-idx3-ubyte"].st_size == 16 + 60_000 * 28 * 28
+
+    # What is there is used: of the packed data nothing is needed any more.
+    accuracy(train("again.pt", "--epochs=0", "--mapped", mapped, "--data", tmp_path / "nowhere"))
+    assert {file.name: file.stat().st_mtime_ns for file in mapped.iterdir()} == {
+        name: facts.st_mtime_ns for name, facts in made.items()}
 
 
 def test_missing_data_names_the_package_to_install(train, tmp_path):

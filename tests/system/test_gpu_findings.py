@@ -1,6 +1,5 @@
 """Every finding about GPUs through the whole program: stand-in libraries, a made sysfs and a file in the place of the
 kernel log cause each of them once."""
-# ctest: timeout=300
 # ctest: release-only
 
 import pathlib

@@ -408,10 +408,10 @@ def test_a_slow_gather_is_repeated_less_often_and_as_often_by_all(pair, faults, 
 
 def test_nccls_own_words_are_told_where_its_initialisation_fails(pair):
     first, second, id = pair(faults="init_fails@r1")
-    replies = gather_both(first, second, id, deadline_ms=500)
+    replies = gather_both(first, second, id, deadline_ms=2000)
     assert replies[1] == {"failed": "NCCL initialization: unhandled system error (run with NCCL_DEBUG=INFO for details) "
                                     "(Call to ibv_modify_qp failed with 110 Connection timed out)"}
-    assert replies[0] == {"failed": "NCCL initialization did not end within 0.5 s"}
+    assert replies[0] == {"failed": "NCCL initialization did not end within 2.0 s"}
 
 
 def test_a_container_without_shared_memory_is_told_in_nccls_words(pair, tmp_path):
@@ -431,8 +431,8 @@ def test_ranks_with_different_versions_of_nccl_fail_and_say_them(opened, tmp_pat
 @pytest.mark.parametrize("where, what", [("init", "NCCL initialization"), ("gather", "the all-gather")])
 def test_a_rank_that_hangs_is_ended_by_the_deadline_on_all_and_the_next_goes_well(pair, where, what):
     first, second, id = pair(faults=f"hang_in_{where}@r1")
-    replies = gather_both(first, second, id, deadline_ms=700)
-    assert replies[1] == {"failed": f"{what} did not end within 0.7 s"}
+    replies = gather_both(first, second, id, deadline_ms=3000)
+    assert replies[1] == {"failed": f"{what} did not end within 3.0 s"}
     # The other's words may be those of the first that gave up.
     assert list(replies[0]) == ["failed"] and what in replies[0]["failed"]
     id = second.ask({"do": "id"})["id"]
@@ -454,9 +454,9 @@ def test_a_rank_that_crashes_is_a_remote_error_for_the_others(pair):
 def test_a_peer_that_never_comes_or_goes_is_ended_by_the_deadline(opened, late):
     device = opened(faults="hang_in_end" if late == "end" else None)
     id = device.ask({"do": "id"})["id"]
-    reply = device.ask(gpu_probe.gather(0, 1 if late == "end" else 2, id, deadline_ms=2000))
+    reply = device.ask(gpu_probe.gather(0, 1 if late == "end" else 2, id, deadline_ms=5000))
     what = "ncclCommFinalize" if late == "end" else "NCCL initialization"
-    assert reply == {"failed": f"{what} did not end within 2.0 s"}
+    assert reply == {"failed": f"{what} did not end within 5.0 s"}
 
 
 def test_the_reply_comes_even_where_an_abort_hangs(opened):
@@ -506,22 +506,23 @@ def test_facts_tell_all_that_nvml_knows_of_each_device(opened, tmp_path):
     facts = gpu_probe.facts_file(
         tmp_path, devices=2, _1_ecc_uncorrectable=3, _1_remap_pending=1, _1_remap_failed=1, _1_memory_used_bytes=7 * 2**30,
         _1_holders="42:123:/usr/bin/python3 43:456:trainer", _1_pcie_width=8, _1_pcie_gen=3, _1_nvlinks="up:0 down:12",
-        _1_throttle_reasons=0x48, _1_persistence=0, _1_mig=1, _1_fabric_state=2, _1_fabric_status=999, _1_temperature_c=91)
+        _1_throttle_reasons=0x48, _1_persistence=0, _1_mig=1, _1_fabric_state=2, _1_fabric_status=999, _1_temperature_c=91,
+        _1_power_mw=400_123, _1_busy_percent=7, _1_memory_busy_percent=3)
     well = {
         "index": 0, "uuid": "GPU-00000000-0000-0000-0000-000000000000", "name": "Stand-in H100",
         "bus_id": "0000:1a:00.0", "driver_version": "580.65.06", "ecc_uncorrectable": 0, "remap_pending": False,
         "remap_failed": False, "memory_used_bytes": 2**29, "memory_bytes": 80 * 2**30, "holders": [], "pcie_width": 16,
         "pcie_max_width": 16, "pcie_gen": 5, "pcie_max_gen": 5,
         "nvlinks": [{"link": link, "up": True, "errors": 0} for link in range(4)], "throttle_reasons": 1,
-        "persistence": True, "mig": False, "fabric_state": 3, "fabric_status": 0, "temperature_c": 40, "lost": False,
-        "needs_reset": False}
+        "persistence": True, "mig": False, "fabric_state": 3, "fabric_status": 0, "temperature_c": 40,
+        "power_mw": 118_000, "busy_percent": 100, "memory_busy_percent": 0, "lost": False, "needs_reset": False}
     ill = well | {
         "index": 1, "uuid": "GPU-00000000-0000-0000-0000-000000000001", "bus_id": "0000:1b:00.0", "ecc_uncorrectable": 3,
         "remap_pending": True, "remap_failed": True, "memory_used_bytes": 7 * 2**30,
         "holders": [{"pid": 42, "bytes": 123, "name": "python3"}, {"pid": 43, "bytes": 456, "name": "trainer"}],
         "pcie_width": 8, "pcie_gen": 3, "nvlinks": [{"link": 0, "up": True, "errors": 0}, {"link": 1, "up": False, "errors": 12}],
         "throttle_reasons": 72, "persistence": False, "mig": True, "fabric_state": 2, "fabric_status": 999,
-        "temperature_c": 91}
+        "temperature_c": 91, "power_mw": 400_123, "busy_percent": 7, "memory_busy_percent": 3}
     assert opened(facts=facts).ask({"do": "facts"}) == {"ok": True, "devices": [well, ill]}
 
 
@@ -540,10 +541,10 @@ def test_facts_are_told_before_anything_is_taken_of_a_gpu(probe, tmp_path):
 
 def test_what_nvml_does_not_tell_is_left_out(opened, tmp_path):
     names = ["ecc_uncorrectable", "remap_pending", "memory_used_bytes", "holders", "pcie_width", "throttle_reasons",
-             "persistence", "mig", "fabric_state", "temperature_c"]
+             "persistence", "mig", "fabric_state", "temperature_c", "power_mw", "busy_percent"]
     facts = gpu_probe.facts_file(tmp_path, devices=1, nvlinks="none", **dict.fromkeys(names, "none"))
     device = opened(facts=facts).ask({"do": "facts"})["devices"][0]
-    assert not set(names) & set(device)
+    assert not set(names) & set(device) and "memory_busy_percent" not in device
     assert device["nvlinks"] == [] and device["pcie_max_width"] == 16
 
 

@@ -34,7 +34,7 @@ def launch(elastic_run, deaf_server):
     def run(*arguments):
         running = elastic_run.start(*arguments, preexec_fn=deaf_server.mount_here)
         deaf_server.start()
-        running.popen.wait(60)
+        running.popen.wait(harness.RUN_PATIENCE)
         assert deaf_server.asked.is_set()
         deaf_server.close()
         return running.wait()
@@ -72,7 +72,7 @@ def test_a_file_system_that_stops_answering_after_the_first_of_a_round_s_workers
                                 "-c", ": > done.$RANK", preexec_fn=server.mount_here)
     server.start()
     harness.wait_until(lambda: len(list(tmp_path.glob("done.*"))) == ranks, what="all workers have run")
-    assert server.asked.wait(30)
+    assert server.asked.wait(harness.PATIENCE)
     server.close()  # which ends the closing that their ends wait for
     assert running.wait().returncode == 0
 

@@ -24,7 +24,7 @@ def programs(tmp_path):
 def test_status_output_and_duration_are_returned(programs):
     result = programs("echo out; echo err >&2; exit 3", program=SH)
     assert (result.returncode, result.stdout, result.stderr) == (3, "out\n", "err\n")
-    assert 0 < result.duration < 5
+    assert 0 < result.duration < 60
 
 
 def test_death_by_a_signal_is_a_negative_status(programs):
@@ -75,7 +75,8 @@ def test_a_line_is_returned_once(programs):
 
 
 def test_a_line_that_does_not_come_fails_with_the_output_so_far(programs):
-    running = programs.start("echo something else >&2; exec sleep 100", program=SH)
+    running = programs.start("echo something else >&2; echo begun; exec sleep 100", program=SH)
+    running.wait_for_line("begun", stream="stdout")
     with pytest.raises(harness.HarnessError, match=r"(?s)still running.*something else"):
         running.wait_for_line("never", timeout=0.3)
 
@@ -83,6 +84,8 @@ def test_a_line_that_does_not_come_fails_with_the_output_so_far(programs):
 def test_a_hung_program_is_killed_with_its_tree_and_its_output_told(programs):
     running = programs.start("echo begun; setsid sleep 100 & sleep 100", program=SH)
     running.wait_for_line("begun", stream="stdout")
+    # Who is in execve() has no environment, and is not found.
+    harness.wait_until(lambda: [each.command for each in programs.processes()].count("sleep 100") == 2, what="both")
     with pytest.raises(harness.HarnessError, match=r"(?s)still running after.*begun.*sleep 100"):
         running.wait(timeout=0.2)
     assert programs.processes() == []
@@ -90,8 +93,9 @@ def test_a_hung_program_is_killed_with_its_tree_and_its_output_told(programs):
 
 def test_a_process_that_is_left_behind_fails_the_test_and_is_killed(programs):
     # Not the child of ours that ended, in another session, with nothing of our pipes: only its
-    # environment tells where it comes from.
-    result = programs("setsid sleep 100 </dev/null >/dev/null 2>&1 & echo $!", program=SH)
+    # environment tells where it comes from, which no process has while it is in execve().
+    result = programs("setsid sleep 100 </dev/null >/dev/null 2>&1 & until grep -qa ^sleep /proc/$!/cmdline; do :; done",
+                      program=SH)
     assert result.returncode == 0
     with pytest.raises(harness.HarnessError, match=r"left behind by this test.*(\n.*)*sleep 100"):
         programs.finish(patience=0.1)
@@ -113,7 +117,7 @@ def test_what_is_about_to_end_is_waited_for(programs):
 def test_output_that_is_held_open_is_noticed(programs, monkeypatch):
     monkeypatch.setattr(harness, "OUTPUT_PATIENCE", 0.2)
     with pytest.raises(harness.HarnessError, match=r"(?s)held open.*sleep 100"):
-        programs("sleep 100 &", program=SH, timeout=1)
+        programs("sleep 100 &", program=SH)
 
 
 def test_processes_of_other_tests_are_left_alone(programs, tmp_path_factory):
@@ -205,7 +209,7 @@ def test_the_fixture_fails_a_test_that_takes_too_long(tmp_path):
         "    elastic_run.start('100', program=['/bin/sleep'])\n"
         "    time.sleep(100)\n"))
     assert result.returncode == 1 and "takes longer than 1 s" in result.stdout
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 95
 
 
 def test_the_fixture_fails_a_test_whose_workers_write_beside_tmpdir(tmp_path):
@@ -243,8 +247,8 @@ def test_directories_in_memory_are_seen_nowhere_else_and_go_with_who_made_them_h
         "    sys.stdin.read()\n")], stdin=subprocess.PIPE)
     maker.wait_for_line("^True$", stream="stdout")
     assert list(place.iterdir()) == [] and str(place) not in pathlib.Path("/proc/self/mountinfo").read_text()
-    assert len(programs.processes()) == 2
+    harness.wait_until(lambda: len(programs.processes()) == 2, what="it, and the holder of the namespace")
     maker.send_signal(signal.SIGKILL)
     maker.popen.stdin.close()
-    maker.popen.wait(10)
+    maker.popen.wait(60)
     programs.finish()  # the process that held the namespace is gone, too

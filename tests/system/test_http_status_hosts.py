@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from harness import wait_until
 from http_client import http_port
 from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import environments, job  # noqa: F401 (a fixture)
@@ -149,7 +150,7 @@ def test_readiness_of_a_node_that_waits_is_a_state_alone_to_another_host(hosts, 
     node = job.node("--http-port=0", nnodes="2", preexec_fn=hosts.own.enter)
     port = http_port(node)
     node.wait_for_line("this node hosts the coordinator")
-    assert hosts.ask(hosts.other, "/readyz", port=port) == [503, "waiting\n"]
+    wait_until(lambda: hosts.ask(hosts.other, "/readyz", port=port) == [503, "waiting\n"], what="the node to wait")
     assert hosts.ask(hosts.own, "/readyz", port=port, address="127.0.0.1")[1].startswith("waiting: ")
     node.send_signal(signal.SIGTERM)
     node.wait()

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 import lives
+from harness import wait_until
 from lives import STAMPS, STAMPS_IN_PYTHON, TIMES
 
 # began, was alive, rank, fence
@@ -46,6 +47,12 @@ def test_workers_of_either_language_that_live_at_once_with_one_rank_are_found(el
     for arguments in (["--no-python", static_c(STAMPS)], [python]):
         jobs.append(elastic_run.start(*arguments))
         jobs[-1].wait_for_line("^up", stream="stdout")
+
+    def overlap():
+        found = lives.of_workers(elastic_run.directory)
+        return all(one.was_alive > found[-1].began for one in found)  # each has noted that it lives since the last one began
+
+    wait_until(overlap, what="both to have lived at once")
     with pytest.raises(AssertionError, match="rank 0 was there twice"):
         lives.check(elastic_run.directory)
     for job in jobs:

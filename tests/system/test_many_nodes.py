@@ -25,6 +25,10 @@ time.sleep(600)
 """
 
 
+# For nodes that are all that a round may have: it begins when the last of them has come, however late that is.
+ALL_COME = "last_call_timeout=60"
+
+
 class Job:
     """Nodes of one job, each an elastic-run on this host."""
 
@@ -42,7 +46,10 @@ class Job:
             "--log-level=info", *arguments, script or self.worker, *script_arguments, **popen)
 
     def nodes(self, count, *arguments, **options):
-        """So many, of which the first hosts the coordinator."""
+        """So many, of which the first hosts the coordinator. If the job may have no more, all are in the first round,
+        however late they come."""
+        if int(str(options.get("nnodes", 2)).rpartition(":")[2]) == count:
+            options["conf"] = ",".join(filter(None, [ALL_COME, options.get("conf")]))
         first = self.node(*arguments, **options)
         first.wait_for_line("this node hosts the coordinator")
         return [first, *(self.node(*arguments, **options) for _ in range(count - 1))]
@@ -50,7 +57,7 @@ class Job:
 
 def environments(node, count):
     """What so many workers of a node found."""
-    return [json.loads(node.wait_for_line(r"^env (.*)", stream="stdout").group(1)) for _ in range(count)]
+    return [json.loads(node.wait_for_line(r"^env (.*)", timeout=60, stream="stdout").group(1)) for _ in range(count)]
 
 
 @pytest.fixture
@@ -83,8 +90,8 @@ def test_a_host_of_the_coordinator_whose_outer_process_is_killed_goes_and_the_ot
         environments(node, 1)
     launcher = host.launcher()
     os.kill(host.pid, signal.SIGKILL)
-    wait_until(lambda: not alive(launcher), timeout=30, what="the launcher to go with its outer process")
-    result = other.wait(30)
+    wait_until(lambda: not alive(launcher), timeout=60, what="the launcher to go with its outer process")
+    result = other.wait()
     assert result.returncode == 1, result
     assert re.search(r"node 0 \(.*\): its outer elastic-run process was killed", result.stderr), result
     host.wait()
@@ -95,8 +102,8 @@ def test_a_host_of_the_coordinator_whose_outer_process_is_killed_while_it_waits_
     other.wait_for_line("2 nodes present, 3 needed", timeout=60)
     launcher = host.launcher()
     os.kill(host.pid, signal.SIGKILL)
-    wait_until(lambda: not alive(launcher), timeout=30, what="the launcher to go with its outer process")
-    result = other.wait(30)
+    wait_until(lambda: not alive(launcher), timeout=60, what="the launcher to go with its outer process")
+    result = other.wait()
     assert result.returncode == 1 and "its outer elastic-run process was killed" in result.stderr, result
     host.wait()
 
@@ -183,11 +190,20 @@ def test_a_node_without_an_endpoint_says_what_to_type_on_the_others(job, network
     assert "no --rdzv-endpoint" not in results[1].stderr, results
 
 
-def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
-    first = job.node(nnodes="1:2", script_arguments=["0"])
+@pytest.fixture
+def ends_when_told(script):
+    """A worker that ends well once the file "go" is there."""
+    return script("ends.py", WORKER.replace("time.sleep(600)", """
+while not os.path.exists("go"):
+    time.sleep(0.02)"""))
+
+
+def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job, ends_when_told):
+    first = job.node(nnodes="1:2", script=ends_when_told)
     first.wait_for_line("this node hosts the coordinator")
     second = job.node("--rdzv-id=other", nnodes="1:2")
     environments(second, 1)
+    (job.elastic_run.directory / "go").touch()
     first.wait_for_line("this node is done; its coordinator keeps serving 1 other job until that is over")
     assert alive(first.pid)
     second.send_signal(signal.SIGTERM)
@@ -195,11 +211,12 @@ def test_a_second_job_is_served_at_the_endpoint_and_the_host_stays_for_it(job):
     assert first.wait().returncode == 0
 
 
-def test_a_host_that_serves_other_jobs_ends_when_it_is_told_to(job):
-    first = job.node(nnodes="1:2", script_arguments=["0"])
+def test_a_host_that_serves_other_jobs_ends_when_it_is_told_to(job, ends_when_told):
+    first = job.node(nnodes="1:2", script=ends_when_told)
     first.wait_for_line("this node hosts the coordinator")
     second = job.node("--rdzv-id=other", nnodes="1:2")
     environments(second, 1)
+    (job.elastic_run.directory / "go").touch()
     first.wait_for_line("this node is done")
     first.send_signal(signal.SIGTERM)
     assert first.wait().returncode == 0  # its own job's
@@ -223,13 +240,14 @@ def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job
 
     first = coordinator()
     first.wait_for_line("the coordinator listens")
-    nodes = [job.node(nnodes="2", conf="is_host=0,failover=off") for _ in range(2)]
+    # A lease of 12 s: there is time to start the second one on a busy machine, too.
+    nodes = [job.node(nnodes="2", conf="is_host=0,failover=off,loss_timeout=20") for _ in range(2)]
     pids = [environments(node, 1)[0]["PID"] for node in nodes]
     first.popen.kill()
     first.wait()
     second = coordinator()
     for node in nodes:
-        node.wait_for_line("reconnected to the coordinator at")
+        node.wait_for_line("reconnected to the coordinator at", timeout=60)
     assert all(alive(pid) for pid in pids)
     for node in nodes:
         node.send_signal(signal.SIGTERM)
@@ -246,10 +264,10 @@ def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_
         return started
 
     def node(*arguments):
-        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0,failover=off")
+        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0,failover=off,loss_timeout=20")
 
     alone = coordinator()
-    first = node("--rdzv-conf=is_host=0,failover=off,scale_up=never,last_call_timeout=5")
+    first = node("--rdzv-conf=is_host=0,failover=off,loss_timeout=20,scale_up=never,last_call_timeout=10")
     first.wait_for_line("1 node present, 2 needed", timeout=60)
     others = [node() for _ in range(2)]
     for each in (first, *others):
@@ -262,7 +280,7 @@ def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_
     alone.wait()
     alone = coordinator()
     for each in others:
-        each.wait_for_line("reconnected to the coordinator at")
+        each.wait_for_line("reconnected to the coordinator at", timeout=60)
     more = [node() for _ in range(2)]  # with the default rules the job would grow to 4 nodes at once
     for each in more:
         each.wait_for_line("standing by: the job runs with 2 nodes", timeout=60)
@@ -292,7 +310,7 @@ def test_a_node_that_is_lost_costs_no_restart(network, job, how):
     """Its ranks are taken away from the job, the others are told which node it was, and go on."""
     hosts = network(3)
     job.host = hosts[0].address
-    nodes = [job.node(nnodes="2:3", preexec_fn=host.enter) for host in hosts]
+    nodes = [job.node(nnodes="2:3", conf=ALL_COME, preexec_fn=host.enter) for host in hosts]
     assert {environments(node, 1)[0]["WORLD_SIZE"] for node in nodes} == {"3"}
     victim = nodes[1]
     if how == "killed":

@@ -1,7 +1,6 @@
 """Real PyTorch over several hosts, of which some are lost, and others come: training goes on."""
 # ctest: computes
 # ctest: long
-# ctest: timeout=900
 # ctest: release-only
 
 import gzip
@@ -59,6 +58,7 @@ def kill_node(node):
     assert node.wait().returncode == -signal.SIGKILL
 
 
+@pytest.mark.time_limit(300)  # PyTorch is imported five times
 @pytest.mark.parametrize("how", ["killed", "silenced"])
 def test_ddp_goes_on_without_a_node_that_is_lost(network, job, script, how):
     worker = script("ddp.py", DDP)
@@ -114,7 +114,7 @@ sys.stdout.flush()
 {LEAVE}"""
 
 
-@pytest.mark.time_limit(300)
+@pytest.mark.time_limit(500)
 def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_and_the_host_is_done_first(
         network, job, script, half_of_the_data, tmp_path):
     worker = script("lingers.py", LINGERS)
@@ -130,7 +130,7 @@ def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_
     nodes = [start(host) for host in hosts[:4]]
     # Rank 0 tells of the steps; whichever node has it.
     for node in nodes:
-        node.wait_for_line("round 0: 4 nodes, 4 workers")
+        node.wait_for_line("round 0: 4 nodes, 4 workers", timeout=60)
     by_rank = {int(re.search(r"this is node (\d)", node.stderr.text).group(1)): node for node in nodes}
     teller = by_rank[0]
     assert teller is nodes[0]
@@ -142,15 +142,15 @@ def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_
     step(20)
     kill_node(nodes[1])
     for node in (nodes[0], nodes[2], nodes[3]):
-        node.wait_for_line(r"round 1: 3 nodes, 3 workers.*node1")
+        node.wait_for_line(r"round 1: 3 nodes, 3 workers.*node1", timeout=60)
     step(50)
     nodes.append(start(hosts[4]))
     for node in (nodes[0], nodes[2], nodes[3], nodes[4]):
-        node.wait_for_line(r"round 2: 4 nodes, 4 workers")
+        node.wait_for_line(r"round 2: 4 nodes, 4 workers", timeout=60)
     step(80)
     hosts[2].silence()
     for node in (nodes[0], nodes[3], nodes[4]):
-        node.wait_for_line(r"round 3: 3 nodes, 3 workers.*node2")
+        node.wait_for_line(r"round 3: 3 nodes, 3 workers.*node2", timeout=60)
     teller.wait_for_line("exited with code 0", timeout=120)
     (job.elastic_run.directory / "host is done").touch()
     results = [node.wait() for node in (nodes[0], nodes[3], nodes[4])]

@@ -3,10 +3,12 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
 import socketserver
+import tempfile
 import threading
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from harness import alive, wait_until
 from networks import network  # noqa: F401 (a fixture)
 from store_servers import TorchServer, client
-from test_many_nodes import WORKER, environments
+from test_many_nodes import ALL_COME, WORKER, environments
 from workers import free_port
 
 # What else a claim says that its holder renews; and how long it is good from when it was seen to be renewed, in ms.
@@ -28,9 +30,9 @@ class FileMeeting:
 
     kind = "file"
 
-    def __init__(self, tmp_path):
-        (tmp_path / "shared").mkdir()
-        self.path = tmp_path / "shared" / "meeting"
+    def __init__(self, place):
+        (place / "shared").mkdir()
+        self.path = place / "shared" / "meeting"
         self.endpoint = str(self.path)
         self.name = f"file {self.path}"
 
@@ -78,16 +80,25 @@ class StoreMeeting:
         self.server.end()
 
 
+@pytest.fixture
+def in_memory(tmp_path):
+    """A directory in memory: each renewal of a claim is synchronized with the disk, which other work may keep busy for
+    longer than a claim is good."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as place:
+        yield pathlib.Path(place)
+
+
 @pytest.fixture(params=["file", "tcpstore"])
-def meeting(request, tmp_path):
-    made = FileMeeting(tmp_path) if request.param == "file" else StoreMeeting()
+def meeting(request, in_memory):
+    made = FileMeeting(in_memory) if request.param == "file" else StoreMeeting()
     yield made
     made.end()
 
 
 @pytest.fixture
-def by_file(tmp_path):
-    return FileMeeting(tmp_path)
+def by_file(in_memory):
+    return FileMeeting(in_memory)
 
 
 @pytest.fixture
@@ -165,19 +176,21 @@ def test_the_claim_of_a_dead_job_is_taken_over_when_it_is_not_good_any_more(node
 def test_a_file_that_another_version_has_written_is_left_alone(node, by_file, version):
     text = json.dumps({"version": version, "jobs": {}})
     by_file.path.write_text(text)
-    result = node(by_file).wait(20)
+    result = node(by_file).wait()
     assert result.returncode == 1
     assert "it was written by another version of elastic-run" in result.stderr
     assert by_file.path.read_text() == text
 
 
 def test_a_claim_is_renewed_while_its_job_runs(node, by_file):
-    nodes = [node(by_file, conf="loss_timeout=1") for _ in range(2)]
+    # Every other second: it is held, and the nodes are not lost, however busy the machine is.
+    nodes = [node(by_file, conf="loss_timeout=10") for _ in range(2)]
     for each in nodes:
         environments(each, 1)
     first = by_file.claim()
     wait_until(lambda: by_file.claim()["renewals"] > first["renewals"], what="the claim to be renewed")
-    assert by_file.claim() == first | {"renewals": by_file.claim()["renewals"]}
+    now = by_file.claim()
+    assert now == first | {"renewals": now["renewals"]}
     end_all(nodes)
     assert by_file.is_clean()
 
@@ -227,7 +240,7 @@ def test_a_second_job_meets_in_the_same_place(node, meeting):
 
 @pytest.mark.parametrize("killed", ["node", "outer process"])
 def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, meeting, killed):
-    nodes = [node(meeting, nnodes="2:3") for _ in range(3)]
+    nodes = [node(meeting, nnodes="2:3", conf=ALL_COME) for _ in range(3)]
     assert {environments(each, 1)[0]["WORLD_SIZE"] for each in nodes} == {"3"}
     [host] = hosts(nodes)
     before = holder(meeting.claim())
@@ -247,7 +260,7 @@ def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, me
 
 def test_a_node_with_is_host_0_never_hosts(node, meeting):
     guest = node(meeting, conf="is_host=0", script_arguments=["0"])
-    guest.wait_for_line(r"no node hosts the coordinator yet, and this one may not \(is_host=0\)")
+    guest.wait_for_line(r"no node hosts the coordinator yet, and this one may not \(is_host=0\)", timeout=60)
     host = node(meeting, script_arguments=["0"])
     assert [result.returncode for result in results_of([guest, host])] == [0, 0]
     assert hosts([guest, host]) == [host]
@@ -292,7 +305,7 @@ def test_a_lock_that_a_dead_node_left_is_broken(node, by_file):
 ])
 def test_a_file_system_that_gives_no_locks_is_refused_at_once(node, elastic_run, by_file, refusing, error, why):
     program = [*refusing(f"{error} 86"), *refusing(f"{error} 265"), elastic_run.binary]  # link, linkat
-    result = node(by_file, program=program).wait(20)
+    result = node(by_file, program=program).wait()
     assert result.returncode == 1
     assert re.search(rf"its file system has no reliable locks: {why}; name a file on one that makes hard links",
                      result.stderr)
@@ -302,7 +315,7 @@ def test_a_file_system_that_gives_no_locks_is_refused_at_once(node, elastic_run,
 def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, by_file, deaf_server, tmp_path):
     by_file.endpoint = str(tmp_path / "deaf" / "meeting")
     waiting = node(by_file, conf="join_timeout=4", preexec_fn=deaf_server.mount_here)
-    result = waiting.wait(30)
+    result = waiting.wait()
     assert result.returncode == 1
     assert "its file system does not answer" in result.stderr
 
@@ -325,7 +338,7 @@ def test_a_file_that_cannot_be_is_refused_at_once(node, by_file, tmp_path, endpo
     worker = tmp_path / "worker.py"
     by_file.endpoint = endpoint.format(shared=by_file.path.parent, worker=worker)
     before = worker.read_bytes()
-    result = node(by_file).wait(20)
+    result = node(by_file).wait()
     assert result.returncode == 1
     assert re.search(f"file {re.escape(by_file.endpoint)}: {message}", result.stderr), result
     assert worker.read_bytes() == before
@@ -361,6 +374,6 @@ def test_a_tcpstore_that_is_not_there_is_waited_for_and_named(node, elastic_run)
         kind = "tcpstore"
         endpoint = f"127.0.0.1:{free_port()}"
 
-    result = node(Nowhere, conf="join_timeout=2").wait(30)
+    result = node(Nowhere, conf="join_timeout=2").wait()
     assert result.returncode == 1
     assert re.search("found no coordinator at .* within 2 s", result.stderr) and "Connection refused" in result.stderr

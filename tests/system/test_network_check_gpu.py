@@ -1,6 +1,5 @@
 """--network-check with GPUs, for which the tests' libraries stand in: what fails there is found and named."""
 # ctest: long
-# ctest: timeout=600
 # ctest: release-only
 
 import json
@@ -19,8 +18,9 @@ SHARE = 65536  # bytes of each GPU
 
 @pytest.fixture
 def gpus(job, tmp_path):  # noqa: F811
-    """gpus(count, faulty={node: faults}, ...): so many nodes of a check, of two GPUs each, run to their end."""
-    def run(count, *arguments, faults=None, facts=None, env=None, two=True, nnodes=None, patience=100):
+    """gpus(count, faults={node: faults}, ...): so many nodes of a check, of two GPUs each, run to their end. Each step may
+    take `limit_s`: less is for what hangs."""
+    def run(count, *arguments, faults=None, facts=None, env=None, two=True, nnodes=None, limit_s=60):
         told = facts or {}
         logs = tmp_path / "logs"
         nodes = []
@@ -28,7 +28,7 @@ def gpus(job, tmp_path):  # noqa: F811
             devices = {"devices": 2 if two else 1} | told.get(node, told.get("all", {}))
             variables = {"LD_LIBRARY_PATH": str(gpu_probe.libraries(job.elastic_run)),
                          "ELASTIC_RUN_PROBE_GPUS": "2" if two else "1", "ELASTIC_RUN_PROBE_PRODUCT": "128",
-                         "ELASTIC_RUN_PROBE_BYTES": str(SHARE), "NETWORK_CHECK_TIMEOUT": "6",
+                         "ELASTIC_RUN_PROBE_BYTES": str(SHARE), "NETWORK_CHECK_TIMEOUT": str(limit_s),
                          "STAND_IN_GPU_FACTS": str(gpu_probe.facts_file(tmp_path, **devices)),
                          "STAND_IN_GPU_FAULTS": (faults or {}).get(node)} | (env or {}).get(node, {})
             more = ["--log-dir", str(logs)] if node == 0 else ["--log-dir=/dev/null"]
@@ -37,7 +37,7 @@ def gpus(job, tmp_path):  # noqa: F811
                                   nproc=2 if two else 1, script="true", conf="last_call_timeout=30", env=variables))
             if node == 0 and count > 1:
                 nodes[0].wait_for_line("this node hosts the coordinator")
-        run.codes = codes(nodes, timeout=patience)
+        run.codes = codes(nodes, timeout=220)
         run.nodes = nodes
         run.told = nodes[0].stderr.text
         written = list(logs.glob("*/health.json"))
@@ -102,7 +102,7 @@ def test_what_a_gpu_does_wrong_by_itself_makes_its_node_faulty(gpus, fault, why)
 ])
 def test_what_fails_between_nodes_names_the_one_that_it_fails_with(gpus, fault, why):
     """With one GPU each, so that NCCL is first used in the tests of pairs."""
-    found = gpus(3, faults={2: fault}, nnodes="2:3", two=False)
+    found = gpus(3, faults={2: fault}, nnodes="2:3", two=False, limit_s=10 if "hang" in fault else 60)
     assert found.codes == [0, 0, 1], found.told
     assert re.search(why, found.nodes[2].stderr.text), found.nodes[2].stderr.text
 
@@ -129,7 +129,9 @@ def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(
     assert re.search(f"node 0: {why}", told[0]), told
     assert "ELASTIC_RUN_PROBE_GPUS=off" in re.sub(r"\s+", " ", found.told)
     assert all(pair["passed"] and pair["gpu_ms"] is None for pair in found.report["pairs"])
-    assert found.report["judged_by"] == "tcp" and found.report["fit"] == [0, 1, 2]
+    assert found.report["judged_by"] == "tcp" and found.report["faulty"] == []
+    # Their processors were measured in the place of GPUs: on a machine with other work one of them may look slow.
+    assert {node["verdict"] for node in found.report["nodes"]} <= {"fit", "slow"}
 
 
 @pytest.mark.parametrize("fault", ["product_wrong", "open_fails=214"])
@@ -170,7 +172,7 @@ def test_memory_that_is_in_use_is_told_in_dlrovers_words(gpus):
 
 
 def test_a_gpu_that_hangs_in_its_product_is_killed_and_its_node_named(gpus):
-    found = gpus(3, faults={2: "hang_in_product@d0"}, nnodes="2:3")
+    found = gpus(3, faults={2: "hang_in_product@d0"}, nnodes="2:3", limit_s=10)
     assert found.codes == [0, 0, 1], found.told
     assert "GPU 0: its probe did not answer within" in found.nodes[2].stderr.text
 

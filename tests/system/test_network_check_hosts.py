@@ -1,7 +1,6 @@
 """--network-check between hosts: slow, lossy and broken ways, and what happens while a check runs."""
 # ctest: long
 # ctest: computes
-# ctest: timeout=600
 # ctest: release-only
 
 import json
@@ -189,7 +188,7 @@ def test_a_node_that_is_killed_in_the_check_is_lost_and_the_others_go_on(held_up
     kill_in_one_call([nodes[3].pid, nodes[3].launcher()])
     nodes[3].wait()
     assert codes(nodes[:3]) == [0, 0, 0]
-    wait_until(lambda: is_gone(probe), timeout=5, what="the end of the probe")
+    wait_until(lambda: is_gone(probe), what="the end of the probe")
     assert "was lost" in nodes[0].stderr.text
     assert {each["WORLD_SIZE"] for node in nodes[:3] for each in environments(node, 1)} == {"3"}
 
@@ -200,7 +199,7 @@ def test_a_probe_that_hangs_is_killed_and_its_node_left_out(held_up):
     os.kill(probe.pid, signal.SIGSTOP)
     held_up.release()
     assert codes(nodes, timeout=100) == [0, 0, 0, 1]
-    wait_until(lambda: is_gone(probe), timeout=5, what="the end of the probe")
+    wait_until(lambda: is_gone(probe), what="the end of the probe")
     assert FAULTY in nodes[3].stderr.text
     assert re.search("the check of this node failed: .* did not answer within", nodes[3].stderr.text)
 
@@ -235,4 +234,4 @@ def test_a_signal_ends_a_job_that_is_being_checked_at_once(held_up):
     nodes[0].send_signal(signal.SIGTERM)
     for node in nodes:
         node.wait(20)
-    wait_until(lambda: all(is_gone(probe) for probe in probes), timeout=5, what="the end of the probes")
+    wait_until(lambda: all(is_gone(probe) for probe in probes), what="the end of the probes")

@@ -12,7 +12,7 @@ from lives import STAMPS, Worker
 from test_many_nodes import job  # noqa: F401 (a fixture)
 from test_nothing_left import freezer  # noqa: F401 (a fixture)
 
-LOSS_TIMEOUT = 2  # seconds, of which the lease is three fifths
+LOSS_TIMEOUT = 5  # seconds, of which the lease is three fifths: nobody loses it because the machine is busy
 
 
 def boottime_ns():
@@ -22,11 +22,10 @@ def boottime_ns():
 class Cluster:
     """Three nodes of a job of two or three, one worker each."""
 
-    def __init__(self, job, static_c):
+    def __init__(self, job, static_c, loss_timeout=LOSS_TIMEOUT):
         self._job = job
         self._program = static_c(STAMPS)
-        conf = f"loss_timeout={LOSS_TIMEOUT},last_call_timeout=60"
-        options = {"nnodes": "2:3", "script": self._program, "conf": conf}
+        options = {"nnodes": "2:3", "script": self._program, "conf": f"loss_timeout={loss_timeout}"}
         # As a shell starts a job: only a process group with a parent outside can be stopped by SIGTSTP.
         options |= {"start_new_session": False, "process_group": 0}
         self.nodes = job.nodes(3, "--no-python", "--max-restarts=0", **options)
@@ -103,7 +102,7 @@ def test_one_that_is_paused_and_continued_in_time_goes_on_as_if_nothing_had_been
     cluster.victim.send_signal(signal.SIGCONT)
     seen = boottime_ns()
     wait_until(lambda: old.was_alive > seen + 1_000_000_000 * (LOSS_TIMEOUT + 1), what="the worker to work on",
-               timeout=20)
+               timeout=60)
     assert all(alive(each.pid) for each in cluster.workers)
     cluster.end()
 
@@ -127,15 +126,17 @@ def test_a_machine_that_was_suspended_past_the_lease_ends_its_worker_when_it_wak
     cluster.end()
 
 
-def test_an_agent_that_is_killed_leaves_no_worker_to_the_next_round(cluster):
-    """Its guardian lives, ends the worker and says so: nobody waits for the lease."""
+def test_an_agent_that_is_killed_leaves_no_worker_to_the_next_round(job, static_c):  # noqa: F811
+    """Its guardian lives, ends the worker and says so: nobody waits for the lease, which is long here."""
+    loss_timeout = 30
+    cluster = Cluster(job, static_c, loss_timeout)
     old = cluster.workers[1]
     killed = boottime_ns()
     os.kill(cluster.launcher, signal.SIGKILL)
     cluster.victim.wait()
     new = cluster.next_round(2)
     assert_gone_before(old, new)
-    assert min(each.began for each in new) - killed < LOSS_TIMEOUT * 1_000_000_000 * 3 // 5, "they waited for the lease"
+    assert min(each.began for each in new) - killed < loss_timeout * 1_000_000_000 * 3 // 5, "they waited for the lease"
     cluster.nodes.remove(cluster.victim)
     cluster.end()
 
@@ -161,10 +162,10 @@ def test_a_node_alone_has_no_lease(job, static_c):
     launcher = node.launcher()
     stop(launcher)
     stopped = boottime_ns()
-    wait_until(lambda: worker.was_alive > stopped + 3_000_000_000, what="three leases to pass", timeout=20)
+    wait_until(lambda: worker.was_alive > stopped + 3_000_000_000, what="three leases to pass", timeout=60)
     os.kill(launcher, signal.SIGCONT)
     resumed = boottime_ns()
-    wait_until(lambda: worker.was_alive > resumed + 1_000_000_000, what="the worker to work on", timeout=20)
+    wait_until(lambda: worker.was_alive > resumed + 1_000_000_000, what="the worker to work on", timeout=60)
     node.send_signal(signal.SIGTERM)
     result = node.wait()
     assert "the lease expired" not in result.stderr and "round 1" not in result.stderr, result

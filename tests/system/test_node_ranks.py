@@ -53,7 +53,7 @@ def test_a_rank_that_is_claimed_twice_is_refused_to_the_second_and_both_are_name
     job.host = hosts[0].address
     first = host(job, nnodes="3", env={"NODE_RANK": "1"}, preexec_fn=hosts[0].enter)
     waits = job.node(nnodes="3", env={"NODE_RANK": "0"}, preexec_fn=hosts[1].enter)
-    waits.wait_for_line("nodes present, 3 needed")
+    waits.wait_for_line("nodes present, 3 needed", timeout=60)
     result = job.node(nnodes="3", env={"NODE_RANK": "1"}, preexec_fn=hosts[2].enter).wait()
     assert result.returncode == 1 and not result.stdout, result
     said = result.stderr
@@ -84,14 +84,15 @@ def test_other_terms_are_refused_with_both_values(job, here, there, values):
 
 
 def test_a_round_is_a_multiple_of_the_unit_and_who_is_over_stands_by(job):
-    nodes = [host(job, nnodes="2:6", conf="node_unit=2,last_call_timeout=2"),
-             *(job.node(nnodes="2:6", conf="node_unit=2,is_host=0,last_call_timeout=2") for _ in range(4))]
-    formed = nodes[0].wait_for_line(r"round 0: (\d) nodes").group(1)
+    nodes = [host(job, nnodes="2:6", conf="node_unit=2,last_call_timeout=8"),
+             *(job.node(nnodes="2:6", conf="node_unit=2,is_host=0,last_call_timeout=8") for _ in range(4))]
+    formed = nodes[0].wait_for_line(r"round 0: (\d) nodes", timeout=60).group(1)
     assert formed == "4"
-    in_it = [node for node in nodes[1:] if node.stdout.wait_for_line("^env", 5)]
-    assert len(in_it) == 3
-    [over] = [node for node in nodes[1:] if node not in in_it]
-    over.wait_for_line("waiting for .*round|standing by")
+    told = {node: node.wait_for_line("round 0: 4 nodes|standing by", timeout=60).group(0) for node in nodes[1:]}
+    [over] = [node for node in told if told[node] == "standing by"]
+    for node in nodes:
+        if node is not over:
+            environments(node, 1)
     sixth = job.node(nnodes="2:6", conf="node_unit=2,is_host=0")
     for node in (over, sixth):
         assert environments(node, 1)[0]["WORLD_SIZE"] == "6"
@@ -102,7 +103,7 @@ def test_who_stands_by_takes_the_place_and_the_rank_of_who_is_lost(job):
     nodes = [host(job, nnodes="2"), job.node(nnodes="2")]
     before = ranks(nodes)
     spare = job.node(nnodes="2")
-    spare.wait_for_line("waiting for .*round|standing by")
+    spare.wait_for_line("waiting for .*round|standing by", timeout=60)
     os.kill(nodes[1].launcher(), signal.SIGKILL)
     nodes[1].wait()
     after = {node: environments(node, 1)[0] for node in (nodes[0], spare)}
@@ -150,7 +151,7 @@ def test_scale_up_says_when_a_newcomer_is_let_in(job, wish, grows):
     if grows:
         assert sorted(ranks([*nodes, newcomer])) == [0, 1, 2]
     else:
-        newcomer.wait_for_line("waiting for .*round|standing by")
+        newcomer.wait_for_line("waiting for .*round|standing by", timeout=60)
         assert all(alive(pid) for pid in pids)
         os.kill(pids[1], signal.SIGKILL)  # a restart, which takes it along or does not
         found = [environments(node, 1)[0] for node in nodes]

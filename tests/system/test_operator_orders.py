@@ -10,7 +10,7 @@ import pytest
 from harness import wait_until
 from http_client import get, http_port, status
 from networks import network  # noqa: F401 (a fixture)
-from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+from test_many_nodes import ALL_COME, environments, job  # noqa: F401 (a fixture)
 from workers import free_port
 
 TOKEN = "kq7-Zebra-0451-horizon"
@@ -76,12 +76,13 @@ def test_a_drained_node_leaves_in_order_and_the_others_go_on_without_a_charged_r
     left = leaver.wait()
     assert left.returncode == 1 and "an operator has drained this node" in left.stderr, left
     assert "an operator at 127.0.0.1 has ordered this node to leave the job" in left.stderr, left
-    # Its worker had the time to save, which no SIGKILL would have given it.
-    assert sorted((job.elastic_run.directory / "saved").read_text().split()) == ["0", "1", "2"]
     stayers = [node for node in nodes if node is not leaver]
     for node in stayers:
         [env] = environments(node, 1)
         assert (env["WORLD_SIZE"], env["TORCHELASTIC_RESTART_COUNT"]) == ("2", "0")
+    # Its worker had the time to save, which no SIGKILL would have given it; so had those of the others, whose next round
+    # begins when all have ended.
+    assert sorted((job.elastic_run.directory / "saved").read_text().split()) == ["0", "1", "2"]
     found = only_job(job.port)
     assert found["restarts_charged"] == 0 and found["node_losses"] == 0 and found["round"] == 1
     assert found["restarts"]["membership_change"] == 1 and "drained by an operator" in found["because"]
@@ -250,10 +251,13 @@ def test_one_of_several_jobs_is_named_and_its_coordinator_elsewhere_lets_every_n
         assert "the jobs here are one, two; name one with --rdzv-id" in refused.stderr, refused
     assert stop(order, port, "--rdzv-id=one").returncode == 0
     assert "stopped by an operator" in nodes["one"].wait().stderr
+    # The node may be gone before the coordinator has seen it.
+    wait_until(lambda: len(status(port)["coordinator"]["jobs"]) == 1, what="the first job to be over")
     last = drain(order, port, 0)
     assert last.returncode == 0 and "no other node is in the job, which ends with it" in last.stdout, last
     assert "an operator has drained this node" in nodes["two"].wait().stderr
-    wait_until(lambda: status(port)["coordinator"]["jobs_ended"]["stopped"] == 2, what="both jobs to have ended")
+    wait_until(lambda: status(port)["coordinator"]["jobs"] == [], what="both jobs to have ended")
+    assert status(port)["coordinator"]["jobs_ended"]["stopped"] == 2
     nothing = stop(order, port)
     assert nothing.returncode == 1 and "no job is here now" in nothing.stderr, nothing
     server.send_signal(signal.SIGTERM)
@@ -274,7 +278,7 @@ def test_a_job_of_one_node_is_stopped_at_its_http_port(elastic_run, script, orde
 
 def test_orders_are_events_and_are_replayed(job, elastic_run, order):
     recording, events = elastic_run.directory / "job.record", elastic_run.directory / "events"
-    first = job.node(f"--record={recording}", f"--events={events}", nnodes="1:2")
+    first = job.node(f"--record={recording}", f"--events={events}", nnodes="1:2", conf=ALL_COME)
     first.wait_for_line("this node hosts the coordinator")
     second = job.node(nnodes="1:2")
     ranks([first, second])

@@ -1,7 +1,6 @@
 """What scripts/package makes, each package installed and run on a bare Debian of its own."""
 # ctest: long
 # ctest: release-only
-# ctest: timeout=900
 
 import email
 import gzip

@@ -108,7 +108,6 @@ def test_a_recording_that_fails_or_hangs_costs_one_warning_and_not_the_job(elast
 def test_a_recording_can_be_read_while_the_job_runs(elastic_run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     os.mkfifo(tmp_path / "go")
-    running = elastic_run.start("--record=pipe", "--no-python", "sh", "-c", "echo up; read line < go")
     lines = []
     said = threading.Event()
 
@@ -120,12 +119,13 @@ def test_a_recording_can_be_read_while_the_job_runs(elastic_run, tmp_path):
                     said.set()
 
     reader = threading.Thread(target=read, daemon=True)
-    reader.start()
+    reader.start()  # first: elastic-run does not wait for it for long
+    running = elastic_run.start("--record=pipe", "--no-python", "sh", "-c", "echo up; read line < go")
     running.wait_for_line("up", stream="stdout")
-    assert said.wait(30)
+    assert said.wait(60)
     (tmp_path / "go").write_text("\n")
     assert running.wait().returncode == 0
-    reader.join(30)
+    reader.join(60)
     assert lines[-1]["message"] == "verdict-heard"
 
 

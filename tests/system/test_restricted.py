@@ -121,7 +121,7 @@ int main(void) { for (int fd = 0; fd < 1024; ++fd) if (fcntl(fd, F_GETFD) >= 0) 
     assert (result.returncode, result.stdout) == (0, "0 1 2 ")
 
 
-@pytest.mark.time_limit(120)
+@pytest.mark.time_limit(300)
 def test_pytorch_trains_on_an_old_kernel_without_dev_shm(elastic_run, refusing, script):
     trains = script("trains.py", """\
 import os, torch, torch.distributed as dist
@@ -134,7 +134,7 @@ dist.barrier()
 """ + LEAVE)
     program = without(script, "while mountpoint -q /dev/shm; do umount -l /dev/shm; done",
                       [*refusing(FILTERS["Linux 4.18"]), elastic_run.binary])
-    result = elastic_run("--nproc-per-node=2", trains, program=program, timeout=100)
+    result = elastic_run("--nproc-per-node=2", trains, program=program, timeout=280)
     assert result.returncode == 0, result
     assert result.stdout == "sum 2\n" * 2
 
@@ -166,6 +166,18 @@ def test_without_proc_the_groups_of_all_workers_end_with_the_launcher(elastic_ru
     os.kill(running.launcher() if killed == "launcher" else running.pid, signal.SIGKILL)
     harness.wait_until(lambda: not any(map(harness.alive, everybody)), what="all to end")
     assert running.wait().returncode == (1 if killed == "launcher" else -signal.SIGKILL)
+
+
+@pytest.mark.time_limit(300)
+def test_without_proc_no_group_is_left_whenever_the_launchers_last_thread_ends(elastic_run, static_c, script):
+    """Its children may be the outer process's before it can be waited for: seen in 6 of 100 launchers."""
+    program = without(script, "umount -l /proc", [elastic_run.binary])
+    for _ in range(40):
+        running = elastic_run.start("--nproc-per-node=2", "--no-python", static_c(WORKER), program=program)
+        everybody = running.wait_for_pids(4)
+        os.kill(running.launcher(), signal.SIGKILL)
+        assert running.wait().returncode == 1
+        harness.wait_until(lambda: not any(map(harness.alive, everybody)), what="all to end")
 
 
 @pytest.fixture
@@ -222,7 +234,7 @@ def test_a_limit_of_processes_that_is_just_enough_is_enough(elastic_run, static_
 
 def limited(elastic_run, processes, *arguments):
     """Runs elastic-run as a user of no other process, who may have so many; root has no such limit."""
-    user = 54321
+    user = 20_000 + os.getpid() % 40_000  # of no other test that runs now
     binary = shutil.copy(elastic_run.binary, elastic_run.directory / "elastic-run")
     for directory in [elastic_run.directory, *elastic_run.directory.parents]:
         if directory.stat().st_uid == os.getuid():
@@ -251,13 +263,13 @@ def test_a_limit_of_open_files_that_is_too_low_is_told_before_anything_starts(
     result = elastic_run("--nproc-per-node=8", "--no-python", static_c(WORKER), preexec_fn=with_files(limit),
                          env={"OMP_NUM_THREADS": "1"})
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == (f"elastic-run: error: the limit of open files is {limit}: --nproc-per-node=8 needs 43, "
+    assert result.stderr == (f"elastic-run: error: the limit of open files is {limit}: --nproc-per-node=8 needs 53, "
                              "and one more for each connection to the worker store; raise it (ulimit -Hn)\n")
 
 
 def test_a_limit_of_open_files_that_is_just_enough_is_enough_for_restarts(elastic_run, static_c):
     running = elastic_run.start("--nproc-per-node=8", "--max-restarts=1", "--no-python", static_c(WORKER), "restart",
-                                "strays", preexec_fn=with_files(43))
+                                "strays", preexec_fn=with_files(53))
     everybody = running.wait_for_pids(16)
     os.kill([pid for pid in everybody if harness.read_process(pid).parent == running.launcher()][0], signal.SIGKILL)
     assert running.wait().returncode == 0
@@ -268,7 +280,7 @@ def test_connections_for_which_no_descriptor_is_left_are_refused_with_a_message(
 import os, socket
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 kept = [socket.create_connection(address) for _ in range(30)]
-kept[-1].settimeout(20)
+kept[-1].settimeout(50)
 assert kept[-1].recv(1) == b"", "the last one should have been closed"
 """)
     result = elastic_run(worker, preexec_fn=with_files(40))

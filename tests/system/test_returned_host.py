@@ -6,7 +6,7 @@ import signal
 
 from lives import STAMPS, Worker
 from networks import network  # noqa: F401 (a fixture)
-from test_many_nodes import job  # noqa: F401 (a fixture)
+from test_many_nodes import ALL_COME, job  # noqa: F401 (a fixture)
 from test_node_lease import assert_gone_before
 
 
@@ -16,17 +16,17 @@ def test_an_empty_host_and_a_new_node_begin_when_the_workers_of_a_node_that_is_c
     program = static_c(STAMPS)
     directory = pathlib.Path(job.elastic_run.directory)
 
-    def start(host, nnodes):
-        return job.node("--no-python", nnodes=nnodes, script=program, preexec_fn=host.enter)
+    def start(host, conf=""):
+        return job.node("--no-python", nnodes="2:3", script=program, conf=conf, preexec_fn=host.enter)
 
-    before = [start(first, "2:3"), start(cut_off, "2:3"), start(third, "2:3")]
+    before = [start(host, ALL_COME) for host in (first, cut_off, third)]
     old = {host: Worker(node, directory) for host, node in zip((first, cut_off, third), before)}
     cut_off.silence()
     for node in (before[0], before[2]):
         for pid in (node.pid, node.launcher()):
             os.kill(pid, signal.SIGKILL)
         node.wait()
-    after = [start(first, "2:3"), start(third, "2:3")]
+    after = [start(first), start(third)]
     new = [Worker(node, directory) for node in after]
     assert {each.world for each in new} == {2}
     assert_gone_before(old[cut_off], new)

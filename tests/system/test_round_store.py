@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from networks import network  # noqa: F401 (a fixture)
-from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+from test_many_nodes import ALL_COME, environments, job  # noqa: F401 (a fixture)
 
 # Looks into the round's store before it writes to it, waits for all ranks there, and says what it has found.
 # Then the last rank fails, as long as $FAILURES says, and the others wait for their end; or all succeed.
@@ -47,10 +47,10 @@ def serve_and_say(at):
         for client in clients:  # the others know by it that it has
             client.close()
         return
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
-            with socket.create_connection((address, at), timeout=30) as client:
+            with socket.create_connection((address, at), timeout=60) as client:
                 found["heard"] = client.makefile("rb").read().decode()
             return say()
         except ConnectionRefusedError:
@@ -148,7 +148,7 @@ def test_when_rank_0s_node_is_lost_the_store_is_where_the_new_rank_0_is(network,
     job.host = hosts[3].address
     alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint={job.host}:{job.port}",
                                   preexec_fn=hosts[3].enter)
-    nodes = {host: job.node(nnodes="2:3", script=worker, env={"STAY": "1"}, preexec_fn=host.enter)
+    nodes = {host: job.node(nnodes="2:3", script=worker, conf=ALL_COME, env={"STAY": "1"}, preexec_fn=host.enter)
              for host in hosts[:3]}
     found = {host: environments(node, 1)[0] for host, node in nodes.items()}
     [lost] = [host for host, each in found.items() if each["RANK"] == "0"]

@@ -35,10 +35,11 @@ else:
 """
 
 
+@pytest.mark.time_limit(300)
 @pytest.mark.parametrize("program", [None, TORCHRUN], ids=["elastic-run", "torchrun"])
 def test_a_worker_that_is_done_serves_the_others_until_they_are(elastic_run, script, program):
     result = elastic_run("--nproc-per-node=2", "--run-path", script("serves.py", SERVES), program=program, env=QUIET,
-                         timeout=100)
+                         timeout=280)
     assert (result.returncode, result.stdout) == (0, "from rank 0\n"), result
 
 
@@ -107,7 +108,7 @@ match os.environ["RANK"]:
 
 
 def test_however_a_worker_ends_well_it_holds_up_no_other(elastic_run, script, tmp_path):
-    result = elastic_run("--nproc-per-node=6", "--run-path", script("ends.py", ENDS), env=PLAIN, timeout=30)
+    result = elastic_run("--nproc-per-node=6", "--run-path", script("ends.py", ENDS), env=PLAIN, timeout=60)
     assert (result.returncode, result.stdout) == (0, "") and "Traceback" not in result.stderr, result
     assert (tmp_path / "other").read_bytes() == b""
 
@@ -127,4 +128,4 @@ def test_a_waiting_worker_does_not_outlive_a_launcher_that_was_killed(elastic_ru
     running = elastic_run.start("--nproc-per-node=2", "--run-path", script("waits.py", text), env=PLAIN)
     running.wait_for_pids(2)
     os.kill(running.launcher(), signal.SIGKILL)
-    assert running.wait(timeout=10).returncode != 0  # and the fixture sees that nothing is left
+    assert running.wait().returncode != 0  # and the fixture sees that nothing is left

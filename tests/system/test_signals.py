@@ -98,11 +98,11 @@ def test_a_signal_that_was_blocked_when_elastic_run_started_ends_the_job_all_the
 # --- Workers that do not end
 
 def test_what_is_left_after_the_shutdown_timeout_is_killed(begin, tmp_path):
-    running = begin("--shutdown-timeout=1", env={"THEN_WAIT": "yes", "CHILD": "yes"})
+    running = begin("--shutdown-timeout=4", env={"THEN_WAIT": "yes", "CHILD": "yes"})
     running.send_signal(INT)
-    result = running.wait(timeout=20)
+    result = running.wait()
     assert result.returncode == 1
-    assert result.duration >= 1
+    assert result.duration >= 4
     assert len(told(tmp_path)) == 4
 
 
@@ -115,11 +115,13 @@ def test_a_user_who_insists_for_a_second_has_the_workers_killed(begin, number):
 
 def test_sighup_after_a_signal_does_not_kill_the_workers(begin, elastic_run, tmp_path):
     """A terminal that closes sends it to a job that is ending already."""
-    running = begin("--shutdown-timeout=2", env={"THEN_WAIT": "yes"})
+    running = begin("--shutdown-timeout=5", env={"THEN_WAIT": "yes"})
+    began = time.monotonic()
     running.send_signal(TERM)
     harness.wait_until(lambda: len(told(tmp_path)) == 2, what="both workers have SIGTERM")
     running.insist(HUP)
-    assert running.wait().duration >= 2
+    running.wait()
+    assert time.monotonic() - began >= 5
 
 
 # --- Which signals
@@ -192,10 +194,10 @@ name = f"rank {rank}\"""")
 @pytest.mark.parametrize("number", FOUR, ids=lambda number: number.name)
 def test_a_signal_while_workers_are_being_restarted_ends_the_job_instead(begin, tmp_path, number):
     os.mkfifo(tmp_path / "ready")
-    running = begin("--max-restarts=3", "--shutdown-timeout=2", env={"THEN_WAIT": "yes"}, text=RESTARTS)
+    running = begin("--max-restarts=3", "--shutdown-timeout=4", env={"THEN_WAIT": "yes"}, text=RESTARTS)
     harness.wait_until(lambda: told(tmp_path).get("rank 0") == "SIGTERM", what="rank 0 is being stopped")
     running.send_signal(number)
-    result = running.wait(timeout=20)
+    result = running.wait()
     assert result.returncode == 1
     assert result.stdout == "up 0\n" * 2
     assert result.stderr == f"elastic-run: stopped by {number.name}; all workers have ended\n"

@@ -21,6 +21,11 @@ WORKER = "import os\nos.write(1, f\"world {os.environ['WORLD_SIZE']}\\n\".encode
 NOBODY = 65534
 
 
+def is_served(path):
+    with socket.socket(socket.AF_UNIX) as caller:
+        return caller.connect_ex(str(path)) == 0  # it is there a moment before somebody listens
+
+
 @pytest.fixture
 def munge():
     """A munged; its socket, which all users of this host reach."""
@@ -37,7 +42,7 @@ def munge():
                                    f"--pid-file={directory}/pid", f"--log-file={directory}/log",
                                    f"--seed-file={directory}/seed"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     try:
-        wait_until(path.exists, what="munged's socket")
+        wait_until(lambda: is_served(path), what="munged's socket")
         yield path
     finally:
         daemon.terminate()
@@ -124,7 +129,7 @@ def test_a_coordinator_without_munge_is_not_believed_by_a_node_that_has_it(step,
 def test_another_user_is_refused(step, munge, tmp_path):
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    other = step.start(1, munge, conf=",join_timeout=3", arguments=["--log-dir=/dev/null", "--no-python"], program="/bin/true",
+    other = step.start(1, munge, conf=",join_timeout=8", arguments=["--log-dir=/dev/null", "--no-python"], program="/bin/true",
                        preexec_fn=lambda: os.setresuid(NOBODY, NOBODY, NOBODY))
     result = other.wait()
     assert result.returncode == 1, result
@@ -166,7 +171,7 @@ def test_a_node_of_another_job_of_slurm_is_refused(step, munge):
     """Of one whose nodes look at the same ports: ports are by job id modulo 8192."""
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    result = step.start(1, munge, conf=",join_timeout=2", SLURM_JOB_ID=step.job + 8192).wait()
+    result = step.start(1, munge, conf=",join_timeout=8", SLURM_JOB_ID=step.job + 8192).wait()
     assert result.returncode == 1, result
     assert f"it is of slurm-{step.job + 8192}.0, and the coordinator is of slurm-{step.job}.0" in result.stderr
     succeed([first, step.start(1, munge)])

@@ -184,6 +184,6 @@ def test_two_nodes_meet_restart_and_end_on_linux_4_18(start_on_4_18, script, che
     nodes = [start_on_4_18("--nnodes=2", "--nproc-per-node=1", "--max-restarts=1", "--rdzv-backend=c10d", *check,
                            f"--rdzv-endpoint=127.0.0.1:{port}", "--log-dir=/dev/null", "--no-python", worker)
              for port in [free_port()] for _ in range(2)]
-    results = [node.wait() for node in nodes]
+    results = [node.wait(timeout=100) for node in nodes]
     assert [result.returncode for result in results] == [0, 0], results
     assert sorted(result.stdout for result in results) == [f"rank {rank} of 2\n" for rank in range(2)]

@@ -1,5 +1,4 @@
 """The protocol of the store as bytes on a socket; the same against our server and PyTorch's."""
-# ctest: timeout=900
 
 import random
 

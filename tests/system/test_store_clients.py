@@ -2,6 +2,7 @@
 our server and PyTorch's."""
 
 import os
+import pathlib
 import resource
 import signal
 import time
@@ -14,6 +15,8 @@ from store_servers import (LONG, OURS, SHORT, TORCH, client, dist, in_threads, o
                            server, store)
 import torch
 from torch.distributed.elastic.utils import store as elastic_store
+
+pytestmark = pytest.mark.time_limit(300)
 
 MANY = 200
 
@@ -93,7 +96,7 @@ def test_a_prefix_store_has_every_operation(store):
     prefix.append("k", "x")
     prefix.multi_set(["a", "b"], ["1", "2"])
     assert prefix.multi_get(["b", "a", "k"]) == [b"2", b"1", b"wx"]
-    prefix.wait(["a", "b"], SHORT)
+    prefix.wait(["a", "b"], LONG)
     prefix.queue_push("q", "item")
     assert (prefix.queue_len("q"), store.queue_len("q"), store.queue_len("p/q")) == (1, 0, 1)
     assert prefix.queue_pop("q") == b"item"
@@ -193,6 +196,13 @@ def many_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def processor_seconds(server):
+    """That its process has used: of PyTorch's server it is ours."""
+    pid = server.pid if server.side == OURS else os.getpid()
+    times = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("end", [Raw.leave, Raw.vanish], ids=["closed", "reset"])
 def test_1500_waiting_clients_that_go_at_once_stall_nobody(many_descriptors, server, end):
     waiting = [Raw(server) for _ in range(1500)]
@@ -202,10 +212,11 @@ def test_1500_waiting_clients_that_go_at_once_stall_nobody(many_descriptors, ser
     other = Raw(server)
     for raw in waiting:
         end(raw)
-    began = time.monotonic()
+    began, used = time.monotonic(), processor_seconds(server)
     for _ in range(100):  # before, while and after the server sees that they have gone
         other.ask(SET, text(b"/never"), text(b""))
-    assert time.monotonic() - began < 2
+    # On a busy machine it waits for a processor, but does not need it for longer.
+    assert processor_seconds(server) - used < 2 and time.monotonic() - began < 60
     assert Raw(server).ask(GETNUMKEYS) == i64(1)
 
 

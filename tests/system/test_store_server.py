@@ -137,7 +137,7 @@ def test_no_free_descriptors_close_newcomers_only(elastic_run):
 def test_all_addresses_are_those_of_both_families(elastic_run):
     server = OurServer(elastic_run, address="")
     for address in ("127.0.0.1", "::1"):
-        with socket.create_connection((address, server.port), timeout=20) as connection:
+        with socket.create_connection((address, server.port), timeout=60) as connection:
             connection.sendall(HELLO + request(PING, b"abcd"))
             assert connection.recv(4, socket.MSG_WAITALL) == b"abcd"
     server.end()

@@ -41,7 +41,7 @@ def begin(elastic_run, static_c, deaf_server):
         while len(pids) < 2:
             rank, pid = running.wait_for_line(r"^up (\d) (\d+)", stream="stdout").groups()
             pids[int(rank)] = int(pid)
-        assert deaf_server.asked.wait(30)
+        assert deaf_server.asked.wait(60)
         return running, pids[0], pids[1]
 
     return start
@@ -52,7 +52,7 @@ def end_of(deaf_server):
     """end_of(running, stuck): how the job ended; then the server ends, too, and the stuck one with it."""
 
     def wait(running, stuck):
-        running.popen.wait(60)
+        running.popen.wait(harness.RUN_PATIENCE)
         assert harness.read_process(stuck).state == "D"
         deaf_server.close()
         return running.wait()

@@ -122,7 +122,7 @@ class Terminal:
     def press(self, keys):
         os.write(self._master, keys)
 
-    def wait_for(self, pattern, timeout=30):
+    def wait_for(self, pattern, timeout=harness.PATIENCE):
         """The match of the first text that fits after what earlier calls returned."""
         deadline = time.monotonic() + timeout
         while not (match := re.search(pattern.encode(), self._seen, re.MULTILINE)):
@@ -156,7 +156,7 @@ class Job:
         self._directory = directory
         self.pid = int(shell.wait_for_line(r"^job (\d+)$", stream="stdout").group(1))
 
-    def wait_for(self, pattern, timeout=30):
+    def wait_for(self, pattern, timeout=harness.PATIENCE):
         """The next word of the shell about its job."""
         line = self.shell.wait_for_line("", timeout, stream="stdout").string.strip()
         assert re.fullmatch(pattern, line), f"the shell says {line!r}, not {pattern!r}"

@@ -322,6 +322,7 @@ STUB = {
         import threading, time
         threading.Thread(target=time.sleep, args=[1000], daemon=True).start()
         """,
+    "opener.py": "import os\nkept = os.open('/dev/zero', os.O_RDONLY)\nos.set_inheritable(kept, True)",
     "seeker.py": """\
         import queue, loud
         try:
@@ -448,11 +449,44 @@ def test_warm_workers_have_random_numbers_of_their_own(with_torch):
               numpy.random.default_rng().random(), bytes(multiprocessing.current_process().authkey).hex(),
               next(tempfile._get_candidate_names()), sep="\\n")
         """)
-    with_torch.park(2)
-    running = [with_torch.start_warm() for _ in range(2)]
-    one, other = [each.outcome().stdout.splitlines() for each in running]
-    assert len(one) == len(other) == 8
-    assert not set(one) & set(other)
+    with_torch.park(4)
+    running = [with_torch.start_warm() for _ in range(4)]
+    told = [line for each in running for line in each.outcome().stdout.splitlines()]
+    assert len(told) == len(set(told)) == 4 * 8
+
+
+def test_four_ranks_train_the_same_bit_for_bit_fresh_and_warm_with_seeds_of_the_script(with_torch):
+    write(pathlib.Path(with_torch.directory) / SCRIPT, """\
+        import os, random, sys
+        import numpy, torch
+        import torch.distributed as dist
+        rank = int(os.environ["RANK"])
+        random.seed(rank), numpy.random.seed(rank), torch.manual_seed(rank)
+        print(random.random(), numpy.random.rand(), torch.initial_seed(), torch.rand(1).item().hex())
+        torch.set_num_threads(1)
+        dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=4)
+        torch.manual_seed(0)
+        model = torch.nn.parallel.DistributedDataParallel(
+            torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 1)))
+        optimizer = torch.optim.AdamW(model.parameters())
+        torch.manual_seed(rank)
+        for _ in range(100):
+            batch = torch.randn(8, 16)
+            optimizer.zero_grad()
+            loss = (model(batch) - batch.sum(1, keepdim=True)).square().mean()
+            loss.backward()
+            optimizer.step()
+            print(loss.item().hex())
+        dist.destroy_process_group()
+        """)
+    ranks = [{"RANK": f"{rank}", "WORLD_SIZE": "4"} for rank in range(4)]
+    with_torch.park(4)
+    warm = [with_torch.start_warm(f"{with_torch.directory}/warm", variables=rank) for rank in ranks]
+    told = [each.outcome() for each in warm]
+    fresh = [with_torch.start_fresh(f"{with_torch.directory}/fresh", variables=rank) for rank in ranks]
+    assert [each.lines() for each in told] == [each.outcome().lines() for each in fresh]
+    assert all(each.status == 0 and each.stdout.count(b"\n") == 101 for each in told), told
+    assert len({each.stdout for each in told}) == 4
 
 
 @pytest.mark.parametrize("streams", ["file", "terminal"])
@@ -584,7 +618,7 @@ def test_packages_that_read_a_rank_are_not_preloaded(serve):
     server = serve(text)
     assert [report[:2] for report in server.said[:-1]] == [["S", "greedy"]]
     assert server.said[0][2] == "reads RANK at import"
-    assert server.said[1][0] == "R" and server.said[1][4] == "greedy"
+    assert server.said[1][0] == "R" and server.said[1][5] == "greedy"
     assert printed(server, "import sys\nprint([name in sys.modules for name in ('torch', 'loud', 'greedy')])") == [
         "[True, True, False]"]
     assert printed(server, "import greedy\nprint(greedy.rank)", variables=RANK) == ["3"]
@@ -597,9 +631,16 @@ def test_packages_that_start_threads_are_not_preloaded(serve):
     server = serve("import threaded, greedy, loud, torch")
     assert [report[:3] for report in server.said[:-1]] == [
         ["S", "threaded", "starts threads at import"], ["S", "greedy", "reads RANK at import"]]
-    assert server.said[2][0] == "R" and server.said[2][4] == "threaded,greedy"
+    assert server.said[2][0] == "R" and server.said[2][5] == "threaded,greedy"
     text = "import threading, threaded\nprint(threading.active_count())"
     assert printed(server, text) == ["2"]
+
+
+def test_packages_that_leave_files_or_devices_open_are_not_preloaded(serve):
+    server = serve("import opener, loud, torch")
+    assert server.said[0] == ["S", "opener", "leaves /dev/zero open at import"]
+    assert server.said[1][0] == "R" and server.said[1][5] == "opener"
+    check(server, ["session, group, parent, umask, limits, priority and open files"])
 
 
 @pytest.mark.parametrize("line", [
@@ -614,5 +655,7 @@ def test_variables_that_a_script_sets_for_what_it_imports_keep_its_workers_cold(
 
 
 def test_variables_that_nothing_reads_at_import_may_be_set(serve):
-    text = "import os, torch, loud\nos.environ['MASTER_ADDR'] = 'here'\nos.environ['MY_OWN'] = '1'\n"
+    names = ("MASTER_ADDR", "MY_OWN", "CUDA_VISIBLE_DEVICES", "PYTHONHASHSEED")
+    text = "import os, torch, loud\n" + "".join(f"os.environ['{name}'] = '0'\n" for name in names)
     assert is_ready(serve(text))
+    assert printed(serve(text), text + f"print([os.environ[name] for name in {names}])") == [str(["0"] * 4)]

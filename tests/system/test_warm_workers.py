@@ -1,109 +1,24 @@
 """Warm workers: after a restart, workers forked from an interpreter that has imported their modules. A stand-in for torch
-makes that cheap; what a warm worker is compared with a fresh one test_warm_scripts.py looks at."""
+makes that cheap; what a warm worker is compared with a fresh one test_warm_scripts.py looks at, and when workers are fresh
+after all test_warm_fallbacks.py."""
 
 import os
 import re
+import shutil
 import signal
-import subprocess
 import sys
+import sysconfig
 
 import pytest
 from harness import alive, wait_until
-
-# All that the rehearsal of a first step asks of torch.
-TORCH = """
-class Anything:
-    def __getattr__(self, name):
-        return Anything()
-    def __call__(self, *_, **__):
-        return Anything()
-nn = optim = Anything()
-class cuda:
-    _is_in_bad_fork = staticmethod(lambda: False)
-default_generator = Anything()
-def __getattr__(name):
-    return Anything()
-"""
-ANY = "def __getattr__(name):\n    return lambda *_, **__: None\n"
-
-# Tells what it is. Rank 0 of each round of `FAILS` fails when it is told to, and the others wait for their end.
-WORKER = """
-import gc, os, sys, time
-import torch
-rank, count = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-start = "warm" if gc.get_freeze_count() else "fresh"
-os.write(1, f"{start} {count} {rank} {os.getpid()}\\n".encode())
-while not os.path.exists(f"{sys.argv[1]}.{count}"):
-    time.sleep(0.005)
-if rank == 0 and count < int(sys.argv[2]):
-    os._exit(3)
-"""
+from warm_jobs import WORKER, Job
+from warm_torch import make_python, packages_of
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
     """A Python whose torch is a stand-in."""
-    place = tmp_path_factory.mktemp("python") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    packages, = place.glob("lib/python*/site-packages")
-    for name, text in {"torch/__init__.py": TORCH, "torch/distributed.py": ANY, "torch/utils/__init__.py": "",
-                       "torch/utils/data.py": ""}.items():
-        (packages / name).parent.mkdir(exist_ok=True)
-        (packages / name).write_text(text)
-    return place / "bin" / "python"
-
-
-class Job:
-    def __init__(self, elastic_run, script, python):
-        self.go = elastic_run.directory / "go"
-        self.worker = script("worker.py", WORKER)
-        self.elastic_run = elastic_run
-        self.python = python
-
-    def start(self, *arguments, nproc=2, restarts=3, fails=2, warm="on", after="0", worker=None, **options):
-        self.nproc = nproc
-        env = {"OMP_NUM_THREADS": "1", "PYTHON_EXEC": str(self.python), **options.pop("env", {})}
-        self.run = self.elastic_run.start(
-            f"--nproc-per-node={nproc}", f"--max-restarts={restarts}", f"--warm-workers={warm}", f"--warm-after={after}",
-            "--log-level=info", *arguments, worker or self.worker, self.go, str(fails), env=env, **options)
-        return self.run
-
-    def workers(self, count):
-        """How the workers of that round were started, and their pids by rank."""
-        found = {}
-        starts = set()
-        for _ in range(self.nproc):
-            match = self.run.wait_for_line(rf"^(warm|fresh) {count} (\d) (\d+)$", stream="stdout")
-            starts.add(match.group(1))
-            assert int(match.group(2)) not in found
-            found[int(match.group(2))] = int(match.group(3))
-        assert len(starts) == 1, starts  # a node's workers are started one way
-        return starts.pop(), found
-
-    def are(self, count, how):
-        """The workers of that round were started that way; their pids by rank."""
-        start, found = self.workers(count)
-        assert start == how, self.run.so_far()
-        return found
-
-    def wait_until_parked(self):
-        self.run.wait_for_line("warm workers? waits? for the next round")
-
-    def ends(self, count):
-        (self.go.parent / f"go.{count}").touch()
-
-    def ends_all(self):
-        for count in range(10):
-            self.ends(count)
-        return self.run.wait()
-
-    def server(self):
-        """The import server and the workers that wait."""
-        launcher = self.run.launcher()
-        found = [each for each in self.run.processes() if "_elastic_run_warm" in each.command]
-        server, = [each for each in found if each.session == each.pid]
-        waiting = [each for each in found if each.session == server.pid and each.pid != server.pid and each.parent == launcher]
-        return server, waiting
+    return make_python(tmp_path_factory.mktemp("python") / "venv", sys.executable)
 
 
 @pytest.fixture
@@ -204,15 +119,14 @@ def test_a_round_of_warm_workers_that_fails_soon_makes_the_job_cold(job):
     job.are(1, "warm")
     job.ends(1)
     job.are(2, "fresh")
-    assert "a round of warm workers failed after 0 s" in job.ends_all().stderr
+    assert re.search(r"a round of warm workers failed after [0-4] s", job.ends_all().stderr)
 
 
 def test_packages_that_were_changed_meanwhile_are_imported_anew(job, python):
     job.start()
     job.workers(0)
     job.wait_until_parked()
-    packages, = python.parent.parent.glob("lib/python*/site-packages")
-    (packages / "another.py").touch()
+    (packages_of(python) / "another.py").touch()
     job.ends(0)
     job.are(1, "fresh")
     job.wait_until_parked()
@@ -239,7 +153,48 @@ def test_without_torch_workers_are_fresh_and_only_on_says_so(job):
 
 @pytest.mark.parametrize("argument,why", [("--wrap=0:env", "--wrap starts other programs"),
                                           ("--run-path", "--run-path starts the script in another way"),
+                                          ("--numa-binding=node", "--numa-binding asks for CPUs of each worker's own"),
+                                          ("--numa-affinity", "--numa-affinity asks for CPUs of each worker's own"),
                                           ("--no-python", "--no-python runs no Python")])
 def test_the_plan_says_why_workers_cannot_be_warm(elastic_run, job, argument, why):
     result = elastic_run("--dry-run", "--warm-workers=on", argument, job.worker)
     assert result.returncode == 0 and why in result.stdout, result
+
+
+def test_script_and_local_module_that_are_edited_between_failures_are_run_as_they_are_then(job):
+    text = WORKER.replace("import torch\n", 'import torch, local\nos.write(1, f"script {} local {local.value}\\n".encode())\n')
+    local = job.worker.parent / "local.py"
+    for count in range(3):
+        job.worker.write_text(text.replace("{}", str(count)))
+        local.write_text(f"value = {10 ** count}\n")  # of another length, by which Python knows a stale .pyc
+        if count == 0:
+            job.start()
+        else:
+            job.ends(count - 1)
+        job.are(count, "warm" if count else "fresh")
+        job.wait_until_parked()
+    result = job.ends_all()
+    assert result.returncode == 0, result
+    told = re.findall(r"^script (\d) local (\d+)$", result.stdout, re.MULTILINE)
+    assert sorted(told) == [(str(count), str(10 ** count)) for count in range(3) for _ in range(2)]
+
+
+def test_extension_modules_that_a_running_worker_has_loaded_are_imported_though_no_statement_names_them(job, python):
+    """The package is named by a text only. That it is loaded is seen from outside."""
+    plugged = packages_of(python) / "plugged"
+    plugged.mkdir()
+    (plugged / "__init__.py").touch()
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    shutil.copy(f"{sysconfig.get_config_var('DESTSHARED')}/_queue{suffix}", plugged)
+    job.worker.write_text(WORKER.replace("import torch\n", """import torch
+os.write(1, f"plug-in {'plugged._queue' in sys.modules}\\n".encode())
+__import__("plugged" + "._queue")
+"""))
+    job.start(fails=1, env={"IN_SERVER": job.waits_in_server()})
+    job.are(0, "fresh")
+    job.goes_on_in_server()
+    job.wait_until_parked()
+    job.ends(0)
+    job.are(1, "warm")
+    result = job.ends_all()
+    assert re.findall(r"^plug-in (\w+)$", result.stdout, re.MULTILINE) == ["False"] * 2 + ["True"] * 2

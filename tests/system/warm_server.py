@@ -19,7 +19,7 @@ SOURCES = pathlib.Path(__file__).parents[2] / "src/warm"
 CHANNEL = 3  # where the server finds its socket
 PR_SET_CHILD_SUBREAPER = 36
 LONG_S = 60  # for what comes, however late
-SOON_S = 10
+SOON_S = 60  # for its end, which takes no time where nothing else runs
 
 
 def boot():
@@ -128,7 +128,7 @@ class ImportServer:
 
     opened = 0
 
-    def __init__(self, python, target, environment, directory, *, is_module=False, options=("-u",), wanted=""):
+    def __init__(self, python, target, environment, directory, *, is_module=False, options=("-u",), wanted="", running=""):
         self.command = [str(python), *options, *(["-m"] if is_module else []), str(target)]
         self.environment = environment
         self.directory = directory
@@ -138,7 +138,7 @@ class ImportServer:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # so that CHANNEL is in use
         self._ours.settimeout(LONG_S)
         text = (SOURCES / "server.py").read_text()
-        arguments = ["-c", boot(), text, "module" if is_module else "script", str(target), wanted, ""]
+        arguments = ["-c", boot(), text, "module" if is_module else "script", str(target), wanted, "", str(running)]
         with theirs:
             self._process = subprocess.Popen(
                 [str(python), *options, *arguments], env=environment, cwd=directory, stdin=subprocess.DEVNULL,
@@ -185,6 +185,7 @@ class ImportServer:
             (packet,), (descriptor,) = self._receive()
             assert packet[0] == "W"
             self._waiting.append((int(packet[1:]), socket.socket(fileno=descriptor)))
+        assert self._receive() == (["D"], [])  # none is on its way any more
 
     def start_warm(self, *arguments, variables=(), streams="pipe"):
         if not self._waiting:

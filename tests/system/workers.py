@@ -39,6 +39,8 @@ UUID4 = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 # What ELASTIC_RUN_FENCE looks like: birth, term and round.
 FENCE = r"\d{13}-\d{10}-\d{10}"
+# And ELASTIC_RUN_PROGRESS of a local rank.
+PROGRESS = r".*/elastic_run_[a-zA-Z0-9]{{6}}/progress_{rank}"
 
 
 def read_reports(directory):

@@ -211,6 +211,18 @@ static void write_modes(Question* question) {
   }
 }
 
+// How hard it works.
+static void write_load(Question* question) {
+  const NvmlApi* nvml = &question->probe->nvml;
+  NvmlUtilization percent = {0, 0};
+  write_unsigned(question, "power_mw", nvml->nvmlDeviceGetPowerUsage);
+  if (nvml->nvmlDeviceGetUtilizationRates != NULL &&
+      succeeded(question, nvml->nvmlDeviceGetUtilizationRates(question->device, &percent))) {
+    json_count(question->line, "busy_percent", percent.gpu);
+    json_count(question->line, "memory_busy_percent", percent.memory);
+  }
+}
+
 // Asks whether the driver wants the GPU to be reset, or the node to be rebooted.
 static void ask_for_reset(Question* question, const char* driver_version) {
   const NvmlApi* nvml = &question->probe->nvml;
@@ -239,6 +251,7 @@ static void write_facts(Probe* probe, unsigned index, const char* driver_version
     write_pcie(&question);
     write_links(&question);
     write_modes(&question);
+    write_load(&question);
     ask_for_reset(&question, driver_version);
   }
   json_bool(line, "lost", question.is_lost);

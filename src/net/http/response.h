@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace elastic::net::http {
 
@@ -19,6 +21,13 @@ struct Response {
   std::string location = {};                     // of a 307: the URL where the same is to be asked
   bool keep_alive = true;
 };
+
+// The answer to a request is there at once, or it comes later: `begin` is called once, with the function that is to get
+// the answer, at once or later.
+struct Later {
+  std::function<void(std::function<void(Response)>)> begin;
+};
+using Reply = std::variant<Response, Later>;
 
 // An answer of one line of plain text. Where the status is not 200 it says what is wrong and what to do.
 Response plain(int status, std::string_view line);

@@ -19,14 +19,16 @@ std::optional<Report> read_report(std::string_view packet) {
     const auto pid = parse_int(fields.front().substr(1));
     return pid && *pid > 0 ? std::optional<Report>(Parked{static_cast<int>(*pid)}) : std::nullopt;
   }
+  if (kind == 'D' && packet.size() == 1) return Forked{};
   if (kind == 'F' && fields.size() == 2) return Refused{std::move(fields[1])};
   if (kind == 'S' && fields.size() == 3) return Struck{std::move(fields[1]), std::move(fields[2])};
   const auto modules = number(fields, 1);
   const auto cpu_ms = number(fields, 2);
-  const auto memory_kib = number(fields, 3);
-  if (kind != 'R' || fields.size() < 5 || !modules || !cpu_ms || !memory_kib) return {};
-  Ready ready{static_cast<int>(*modules), *cpu_ms, *memory_kib, fields[4]};
-  ready.places.assign(fields.begin() + 5, fields.end());
+  const auto spared_cpu_ms = number(fields, 3);
+  const auto memory_kib = number(fields, 4);
+  if (kind != 'R' || fields.size() < 6 || !modules || !cpu_ms || !spared_cpu_ms || !memory_kib) return {};
+  Ready ready{static_cast<int>(*modules), *cpu_ms, *spared_cpu_ms, *memory_kib, fields[5]};
+  ready.places.assign(fields.begin() + 6, fields.end());
   return ready;
 }
 

@@ -20,7 +20,8 @@ inline constexpr std::size_t kPacketBytes = 128 * 1024;
 // It has imported all that it will, and forks workers now.
 struct Ready {
   int modules = 0;
-  std::int64_t cpu_ms = 0;               // that this has taken
+  std::int64_t cpu_ms = 0;               // that this has taken, with the rehearsal
+  std::int64_t spared_cpu_ms = 0;        // that a worker of its own would have taken for the imports
   std::int64_t memory_kib = 0;           // of its own, not counting files
   std::string struck = {};               // packages that it does without, with commas between
   std::vector<std::string> places = {};  // directories with modules; if one changes, its modules may be others
@@ -38,7 +39,9 @@ struct Struck {
 struct Parked {
   int pid = 0;
 };
-using Report = std::variant<Ready, Refused, Struck, Parked>;
+// Of the first order that it had not done, all wait that will: others have died on their way.
+struct Forked {};
+using Report = std::variant<Ready, Refused, Struck, Parked, Forked>;
 
 // Nothing if it is none.
 std::optional<Report> read_report(std::string_view packet);

@@ -18,11 +18,12 @@ std::string packet(char kind, const std::vector<std::string>& fields) {
 }  // namespace
 
 TEST_CASE("what the import server says is read, and what it cannot say is nothing") {
-  const auto ready = read_report(packet('R', {"2117", "3610", "381188", "bad,worse", "/usr/lib", "/venv"}));
+  const auto ready = read_report(packet('R', {"2117", "3610", "2230", "381188", "bad,worse", "/usr/lib", "/venv"}));
   REQUIRE(ready);
   const auto& facts = std::get<Ready>(*ready);
   CHECK(facts.modules == 2117);
   CHECK(facts.cpu_ms == 3610);
+  CHECK(facts.spared_cpu_ms == 2230);
   CHECK(facts.memory_kib == 381188);
   CHECK(facts.struck == "bad,worse");
   CHECK(facts.places == std::vector<std::string>{"/usr/lib", "/venv"});
@@ -35,9 +36,13 @@ TEST_CASE("what the import server says is read, and what it cannot say is nothin
   const auto parked = read_report("W4711");
   REQUIRE(parked);
   CHECK(std::get<Parked>(*parked).pid == 4711);
+  const auto forked = read_report("D");
+  REQUIRE(forked);
+  CHECK(std::holds_alternative<Forked>(*forked));
   for (const std::string& none :
-       {std::string(), std::string("W"), std::string("W0"), std::string("W-3"), packet('R', {"1", "2", "x", ""}),
-        packet('R', {"1"}), packet('F', {}), packet('X', {"1", "2", "3", "4"})}) {
+       {std::string(), std::string("W"), std::string("W0"), std::string("W-3"), std::string("D1"),
+        packet('R', {"1", "2", "3", "x", ""}), packet('R', {"1"}), packet('F', {}), packet('R', {"1", "2", "3", "4"}),
+        packet('X', {"1", "2", "3", "4", "5"})}) {
     CAPTURE(none);
     CHECK_FALSE(read_report(none));
   }

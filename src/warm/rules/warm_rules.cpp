@@ -11,6 +11,7 @@ void WarmRules::round_began(bool is_warm, int restarts_left, std::int64_t now_ms
   is_warm_ = is_warm;
   began_ms_ = now_ms;
   may_restart_ = restarts_left > 0;
+  are_parked_ = false;  // some of them may have been lost
 }
 
 void WarmRules::round_ended(bool has_failed, std::int64_t now_ms) {
@@ -48,6 +49,7 @@ void WarmRules::server_has_gone(const std::string& why, bool for_good) {
 }
 
 void WarmRules::must_begin_again() {
+  if (server_ != Server::kNone) --servers_;  // nothing was wrong with it
   server_ = Server::kNone;
   are_parked_ = false;
   server_went_.clear();
@@ -60,6 +62,16 @@ std::string WarmRules::why_cold(int parked, int wanted) const {
   if (server_ != Server::kReady) return "the import server is not ready";
   if (parked < wanted) return format("{} of {} workers wait", parked, wanted);
   return {};
+}
+
+WarmRules::Outlook WarmRules::outlook(int parked, int wanted) const {
+  using State = Outlook::State;
+  if (settings_.mode == Mode::kOff) return {};
+  const std::string why = why_cold(parked, wanted);
+  if (!may_be_warm()) return {State::kCold, why};
+  if (rounds_ > 0 && !may_restart_) return {State::kCold, "no restart is left"};
+  if (server_ == Server::kNone && servers_ >= kMostServers) return {State::kCold, why};
+  return {why.empty() ? State::kReady : State::kPreparing, why};
 }
 
 bool WarmRules::is_to_tell(const std::string& why) {

@@ -42,6 +42,13 @@ class WarmRules {
 
   // Why a round cannot start warm; empty: it can. `parked`, `wanted`: how many workers wait, and have ranks.
   std::string why_cold(int parked, int wanted) const;
+  // What becomes of the next round's workers, as far as is known now.
+  struct Outlook {
+    enum class State : std::uint8_t { kOff, kPreparing, kReady, kCold };
+    State state = State::kOff;
+    std::string why = {};  // kPreparing and kCold: what they lack, as a clause
+  };
+  Outlook outlook(int parked, int wanted) const;
   // That is to be told the user: where he has asked for warm workers, and each reason once. Not told while everything
   // takes its course.
   bool is_to_tell(const std::string& why);

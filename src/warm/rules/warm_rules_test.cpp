@@ -48,6 +48,58 @@ TEST_CASE("after a round that used them, workers wait again when the next one ha
   CHECK(rules.look(61'000) == Step::kPark);
 }
 
+TEST_CASE("after a round that could not take them, those that are missing are forked again") {
+  WarmRules rules = ready();
+  CHECK(rules.why_cold(1, 2) == "1 of 2 workers wait");
+  rules.round_ended(true, 50'000);
+  rules.round_began(false, 2, 51'000);
+  CHECK(rules.look(61'000) == Step::kPark);
+}
+
+TEST_CASE("whether the next round's workers will be warm is known at any time, and what they lack") {
+  using State = WarmRules::Outlook::State;
+  WarmRules rules(settings());
+  CHECK(rules.outlook(0, 2).state == State::kPreparing);  // whether a restart is left is not known yet
+  rules.round_began(false, 3, 0);
+  CHECK(rules.outlook(0, 2).state == State::kPreparing);
+  CHECK(rules.outlook(0, 2).why == "the import server is not ready");
+  REQUIRE(rules.look(30'000) == Step::kStartServer);
+  rules.server_is_ready();
+  CHECK(rules.outlook(1, 2).why == "1 of 2 workers wait");
+  CHECK(rules.outlook(2, 2).state == State::kReady);
+  CHECK(rules.outlook(2, 2).why.empty());
+  rules.server_has_gone("it has a thread", true);
+  CHECK(rules.outlook(0, 2).state == State::kCold);
+  CHECK(rules.outlook(0, 2).why == "it has a thread");
+}
+
+TEST_CASE("workers stay cold without a restart, without the flag they are off, and with servers that are killed cold") {
+  using State = WarmRules::Outlook::State;
+  WarmRules last(settings());
+  last.round_began(false, 0, 0);
+  CHECK(last.outlook(0, 2).state == State::kCold);
+  CHECK(last.outlook(0, 2).why == "no restart is left");
+  CHECK(WarmRules(settings(Mode::kOff)).outlook(0, 2).state == State::kOff);
+  WarmRules killed = ready();
+  for (int servers = 1; servers < 5; ++servers) {
+    killed.server_has_gone("it was killed", false);
+    CHECK(killed.outlook(0, 2).state == State::kPreparing);
+    REQUIRE(killed.look(100'000) == Step::kStartServer);
+  }
+  killed.server_has_gone("it was killed", false);
+  CHECK(killed.outlook(0, 2).state == State::kCold);
+  CHECK(killed.outlook(0, 2).why == "it was killed");
+}
+
+TEST_CASE("servers whose packages have changed are replaced as often as that happens") {
+  WarmRules rules = ready();
+  for (int changes = 0; changes < 10; ++changes) {
+    rules.must_begin_again();
+    REQUIRE(rules.look(1'000'000) == Step::kStartServer);
+    rules.server_is_ready();
+  }
+}
+
 TEST_CASE("where no restart is left, or workers cannot be warm, nothing is started") {
   WarmRules last(settings());
   last.round_began(false, 0, 0);

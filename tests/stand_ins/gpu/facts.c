@@ -38,6 +38,9 @@ static const char* const kDefaults[][2] = {
     {"fabric_state", "3"},
     {"fabric_status", "0"},
     {"temperature_c", "40"},
+    {"power_mw", "118000"},
+    {"busy_percent", "100"},  // as while a kernel waits for others
+    {"memory_busy_percent", "0"},
 };
 
 static _Thread_local char text[4096];

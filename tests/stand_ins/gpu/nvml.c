@@ -194,6 +194,15 @@ NVML nvmlDeviceGetTemperature(NvmlDevice device, int sensor, unsigned* celsius) 
   return sensor == kNvmlTemperatureGpu ? tell_number(device, "temperature_c", celsius) : kNvmlNotSupported;
 }
 
+NVML nvmlDeviceGetPowerUsage(NvmlDevice device, unsigned* milliwatts) {
+  return tell_number(device, "power_mw", milliwatts);
+}
+
+NVML nvmlDeviceGetUtilizationRates(NvmlDevice device, NvmlUtilization* percent) {
+  NvmlResult result = tell_number(device, "busy_percent", &percent->gpu);
+  return result == kNvmlSuccess ? tell_number(device, "memory_busy_percent", &percent->memory) : result;
+}
+
 NVML nvmlDeviceGetFieldValues(NvmlDevice device, int count, NvmlField* values) {
   for (int i = 0; i < count; ++i) {
     values[i].result = kNvmlNotSupported;

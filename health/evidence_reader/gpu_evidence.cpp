@@ -1,0 +1,103 @@
+#include "health/evidence_reader/gpu_evidence.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "health/evidence_reader/gpu_power.h"
+#include "health/gpu/host_library_files.h"
+#include "health/gpu/image.h"
+#include "health/gpu/libraries.h"
+#include "health/gpu/used_gpus.h"
+#include "health/probe/gpu_probes.h"
+#include "health/probe/probe_process.h"
+#include "src/base/text.h"
+#include "src/report/xid.h"
+
+namespace elastic::evidence {
+namespace {
+
+using hang::Source;
+
+// A driver that works answers at once while GPUs are in use.
+constexpr std::int64_t kFactsMs = 6'000;
+
+std::string gpu_text(const health::GpuFacts& gpu) { return format("GPU {} ({})", gpu.index, printable(gpu.bus_id)); }
+
+// Nothing where no GPU can be asked about: there is no probe for this processor, or it cannot be started.
+health::Attempt<std::string> ask_nvml(const hang::EvidenceTask& task, const Environment& environment, bool& is_late) {
+  if (task.gpu_program.empty() && health::gpu_probe_image().empty()) {
+    return std::unexpected("this elastic-run has no GPU probe for its processor");
+  }
+  auto image = task.gpu_program.empty() ? health::ProbeImage::make(health::gpu_probe_image(), task.temporary)
+                                        : Result<health::ProbeImage>(health::ProbeImage::at(task.gpu_program));
+  if (!image) return std::unexpected(image.error().text());
+  auto probes = health::GpuProbes::start(1, *image, environment);
+  if (!probes) return std::unexpected("the GPU probe cannot be started: " + probes.error());
+  const auto libraries = health::library_candidates({}, health::HostLibraryFiles());
+  const health::Deadline deadline(kFactsMs);
+  auto answers = probes->ask({text_of(health::GpuAskFacts{.nvml = libraries.nvml})}, deadline);
+  is_late = !answers.at(0) && deadline.has_passed();
+  return std::move(answers.at(0));
+}
+
+}  // namespace
+
+hang::EvidenceAnswer gpu_facts_of(const std::vector<health::GpuFacts>& shown, const health::XidLog& xids,
+                                  const std::vector<hang::EvidenceTask::Worker>& workers,
+                                  const std::optional<std::string>& visible) {
+  hang::EvidenceAnswer answer;
+  answer.facts.nvml = {Source::kHad, {}};
+  const auto used = health::used_gpus(std::vector<std::optional<health::GpuIdentity>>(workers.size()), shown, visible);
+  const auto is_used = [&](const health::GpuFacts& gpu) {
+    if (!used) return false;  // it is not known which ones are: none is accused
+    return used->empty() || std::ranges::any_of(*used, [&](const health::GpuIdentity& identity) {
+             return identity.bus_id == gpu.bus_id && identity.uuid == gpu.uuid;
+           });
+  };
+  for (const health::GpuFacts& gpu : shown) {
+    if (!gpu.lost.value_or(false)) continue;
+    answer.lines.push_back(gpu_text(gpu) + " is lost" + (is_used(gpu) ? "" : ", and is none of the workers'"));
+    if (is_used(gpu)) answer.facts.nvml = {Source::kLost, gpu_text(gpu) + " is lost"};
+  }
+  const auto gpus = gpus_of_workers(workers, shown, visible);
+  answer.facts.ranks = power_facts_of(workers, gpus);
+  for (std::string& line : power_lines(workers, shown, gpus)) answer.lines.push_back(std::move(line));
+  if (const auto xid = report::worst_xid(xids.recent)) {
+    answer.lines.push_back(printable(xid->line, hang::bounds::kReasonBytes));
+    if (xid->weight == report::XidWeight::kHardware) answer.facts.xid = xid->number;
+  }
+  return answer;
+}
+
+hang::EvidenceAnswer ask_gpus(const hang::EvidenceTask& task, const Environment& environment) {
+  const std::string root = lookup(environment, health::kProbeVariables[4]).value_or("");
+  if (access((root + "/proc/driver/nvidia").c_str(), F_OK) != 0) return {};
+  health::KernelXids log(root, task.round_began_us);
+  const health::XidLog xids = log.read_new();
+  bool is_late = false;
+  const auto said = ask_nvml(task, environment, is_late);
+  const auto reply = said ? health::read_gpu_facts(*said) : std::nullopt;
+  std::vector<health::GpuFacts> shown;
+  hang::SourceFacts why_not;
+  if (is_late) {
+    why_not = {Source::kLate, said.error()};
+  } else if (!said) {
+    why_not = {Source::kRefused, said.error()};
+  } else if (!reply) {
+    why_not = {Source::kRefused, "the answer of the GPU probe cannot be read"};
+  } else if (!*reply) {
+    why_not = {Source::kRefused, reply->error().why};
+  } else {
+    shown = **reply;
+  }
+  auto answer = gpu_facts_of(shown, xids, task.workers, lookup(environment, "CUDA_VISIBLE_DEVICES"));
+  if (why_not.state == Source::kNotAsked) return answer;
+  answer.facts.nvml = why_not;
+  answer.lines.push_back("NVML: " + why_not.why);
+  return answer;
+}
+
+}  // namespace elastic::evidence

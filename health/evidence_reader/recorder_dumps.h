@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "health/hang_evidence/evidence_part.h"
+#include "health/hang_evidence/recorder_facts.h"
+#include "health/hang_evidence/recorder_places.h"
+#include "src/base/result.h"
+
+namespace elastic::evidence {
+
+// A larger dump is not read.
+inline constexpr std::size_t kMostDumpBytes = 64 * 1024 * 1024;
+
+// Asks the recorders of these ranks for a dump, where the user has named a pipe for that, and reads the dumps: those
+// that are written from then on, and else those that were written since the round began (a rank whose collective has
+// timed out has written one). Waits `patience_ms` for those that were asked for. `before_reading` is called when all
+// are asked, and nothing is read if it fails.
+std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
+                                               std::int64_t patience_ms,
+                                               const std::function<Status()>& before_reading = {});
+
+hang::EvidenceAnswer ask_recorders(const hang::EvidenceTask& task, const Environment& environment,
+                                   const std::function<Status()>& before_reading = {});
+
+}  // namespace elastic::evidence

@@ -1,0 +1,173 @@
+#include "health/evidence_reader/recorder_dumps.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "src/base/text.h"
+
+namespace elastic::evidence {
+namespace {
+
+using hang::RankRecorder;
+using hang::Source;
+
+constexpr std::int64_t kPatient = 60'000;
+
+std::string dump_of(int number) {
+  return format(
+      R"({{"version": "2.10", "entries": [{{"record_id": 0, "process_group": ["0", "default_pg"],
+          "collective_seq_id": {}, "profiling_name": "gloo:all_reduce", "retired": false, "is_p2p": false}}]}})",
+      number);
+}
+
+// A directory for pipes and dumps, and ranks whose recorders are threads of the test's.
+class Place {
+ public:
+  Place() {
+    char name[] = "/tmp/recorder_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+    places_ = {.pipe = path_ + "/pipe_", .files = {path_ + "/dump_"}};
+  }
+  ~Place() { std::filesystem::remove_all(path_); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  std::string pipe(int rank) const { return format("{}{}.pipe", *places_.pipe, rank); }
+  std::string file(int rank) const { return format("{}{}", places_.files[0], rank); }
+  void write(int rank, const std::string& text) const { std::ofstream(file(rank)) << text; }
+  hang::RecorderPlaces& places() { return places_; }
+
+  std::vector<RankRecorder> read(std::vector<int> ranks, std::int64_t patience_ms, std::int64_t round_age_s = 1000,
+                                 const std::function<Status()>& before_reading = {}) {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    hang::EvidenceTask task{.world_size = 4, .round_began_us = (now.tv_sec - round_age_s) * 1'000'000};
+    for (const int rank : ranks) task.workers.push_back({.rank = rank});
+    return read_recorders(task, places_, patience_ms, before_reading);
+  }
+
+ private:
+  std::string path_;
+  hang::RecorderPlaces places_;
+};
+
+// A recorder of a rank: when its pipe is written to, it does `dump`.
+class Recorder {
+ public:
+  Recorder(const Place& place, int rank, std::function<void()> dump) {
+    REQUIRE(mkfifo(place.pipe(rank).c_str(), 0600) == 0);
+    // As the worker has it: open for reading, whether somebody writes or not.
+    reading_ = open(place.pipe(rank).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    REQUIRE(reading_ >= 0);
+    fcntl(reading_, F_SETFL, 0);
+    writing_ = open(place.pipe(rank).c_str(), O_WRONLY | O_CLOEXEC);
+    thread_ = std::thread([this, dump = std::move(dump)] {
+      char byte = 0;
+      if (::read(reading_, &byte, 1) == 1 && byte != 'x') dump();
+    });
+  }
+  ~Recorder() {
+    (void)!::write(writing_, "x", 1);
+    thread_.join();
+    close(reading_);
+    close(writing_);
+  }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+ private:
+  int reading_ = -1;
+  int writing_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a rank whose pipe is read is asked for a dump, which is read when it is whole") {
+  Place place;
+  place.write(2, dump_of(1));  // of an earlier time
+  timespec old[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  utimensat(AT_FDCWD, place.file(2).c_str(), old, 0);
+  const Recorder recorder(place, 2, [&] { place.write(2, dump_of(7)); });
+  const std::vector<RankRecorder> read = place.read({2}, kPatient);
+  REQUIRE(read.size() == 1);
+  REQUIRE(read[0].dump.has_value());
+  CHECK(read[0].dump->groups.at(0).enqueued == 7);
+}
+
+TEST_CASE("a rank that is asked and writes nothing is late, and others are read") {
+  Place place;
+  const Recorder silent(place, 0, [] {});
+  const Recorder other(place, 1, [&] { place.write(1, dump_of(7)); });
+  const std::vector<RankRecorder> read = place.read({0, 1}, 500);
+  CHECK(read[0].why_not.state == Source::kLate);
+  CHECK(read[1].dump.has_value());
+}
+
+TEST_CASE("a pipe that is not there, that nobody reads, or that is none, is refused") {
+  Place place;
+  REQUIRE(mkfifo(place.pipe(1).c_str(), 0600) == 0);
+  std::ofstream(place.pipe(2)) << "no pipe";
+  const std::vector<RankRecorder> read = place.read({0, 1, 2}, kPatient);
+  CHECK(read[0].why_not.why.starts_with("it has no pipe"));
+  CHECK(read[1].why_not.why.starts_with("nobody reads its pipe"));
+  CHECK(read[2].why_not.why.ends_with("is no pipe"));
+  for (const RankRecorder& one : read) CHECK(one.why_not.state == Source::kRefused);
+  CHECK(std::filesystem::file_size(place.pipe(2)) == 7);
+}
+
+TEST_CASE("without a pipe a dump that was written since the round began is read, and an older one is another's") {
+  Place place;
+  place.places().pipe.reset();
+  place.write(0, dump_of(7));
+  place.write(1, dump_of(7));
+  timespec old[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  utimensat(AT_FDCWD, place.file(1).c_str(), old, 0);
+  const std::vector<RankRecorder> read = place.read({0, 1, 2}, kPatient);
+  CHECK(read[0].dump.has_value());
+  CHECK(!read[1].dump);
+  CHECK(read[1].why_not.state == Source::kNotAsked);
+  CHECK(read[2].why_not.state == Source::kNotAsked);
+}
+
+TEST_CASE("nothing is read where the reading process cannot be made ready for it, after all ranks were asked") {
+  Place place;
+  const Recorder asked(place, 0, [&] { place.write(0, dump_of(7)); });
+  std::vector<RankRecorder> read =
+      place.read({0}, kPatient, 1000, [] { return fail("cannot be confined", "no seccomp"); });
+  CHECK(read[0].why_not == hang::SourceFacts{Source::kRefused, "cannot be confined: no seccomp"});
+  CHECK(!read[0].dump);
+  read = place.read({0}, kPatient, 1000, [] { return Status(); });
+  CHECK(read[0].dump.has_value());
+}
+
+TEST_CASE("a dump that is no dump, is hostile, too great or no file is told, and nothing of it is used") {
+  Place place;
+  place.places().pipe.reset();
+  place.write(0, "nonsense");
+  place.write(1, "\x80\x02cos\nsystem\nX\x02\x00\x00\x00idtR.");
+  place.write(2, "x");
+  std::filesystem::resize_file(place.file(2), kMostDumpBytes + 1);
+  REQUIRE(mkfifo(place.file(3).c_str(), 0600) == 0);
+  const std::vector<RankRecorder> read = place.read({0, 1, 2, 3}, kPatient);
+  CHECK(read[0].why_not.state == Source::kLost);
+  CHECK(read[1].why_not.state == Source::kLost);
+  CHECK(read[2].why_not.state == Source::kRefused);
+  CHECK(read[3].why_not.state == Source::kNotAsked);
+  for (const RankRecorder& one : read) CHECK(!one.dump);
+}
+
+}  // namespace elastic::evidence

@@ -1,0 +1,29 @@
+#include "health/hang_evidence/recorder_places.h"
+
+#include <doctest/doctest.h>
+
+namespace elastic::hang {
+
+using Files = std::vector<std::string>;
+
+TEST_CASE("the recorder is asked only by a pipe that the user has named, the newer name first") {
+  CHECK(!recorder_places({"HOME=/home/u"}).pipe);
+  CHECK(!recorder_places({"TORCH_NCCL_DEBUG_INFO_PIPE_FILE="}).pipe);
+  CHECK(recorder_places({"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/run/old_"}).pipe == "/run/old_");
+  CHECK(
+      recorder_places({"TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/run/old_", "TORCH_FR_DEBUG_INFO_PIPE_FILE=/run/new_"}).pipe ==
+      "/run/new_");
+}
+
+TEST_CASE("dumps are where the user has said, else in PyTorch's own places") {
+  CHECK(
+      recorder_places({"HOME=/home/u", "TORCH_FR_DUMP_TEMP_FILE=/logs/a_", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/logs/b_"})
+          .files == Files{"/logs/a_", "/logs/b_"});
+  CHECK(recorder_places({"HOME=/home/u"}).files ==
+        Files{"/home/u/.cache/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"});
+  CHECK(recorder_places({"HOME=/home/u", "XDG_CACHE_HOME=/cache"}).files ==
+        Files{"/cache/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"});
+  CHECK(recorder_places({}).files == Files{"/tmp/nccl_trace_rank_"});
+}
+
+}  // namespace elastic::hang

@@ -1,0 +1,51 @@
+#include "health/progress/node_progress.h"
+
+#include <algorithm>
+
+#include "src/base/limits.h"
+
+namespace elastic::progress {
+
+void NodeProgress::begin_round(int workers) {
+  ranks_.clear();
+  for (int i = 0; i <= workers; ++i) ranks_.emplace_back(pattern_);
+  reported_beats_ = 0;
+}
+
+std::vector<NodeProgress::Speaker> NodeProgress::speakers(std::int64_t now_ms) const {
+  std::vector<Speaker> out;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto progress = ranks_[i].at(now_ms);
+    if (!progress) continue;
+    const bool is_shared = i + 1 == ranks_.size();
+    out.push_back({is_shared ? std::nullopt : std::optional(static_cast<int>(i)), *progress});
+  }
+  return out;
+}
+
+std::optional<NodeProgress::Summary> NodeProgress::summary(std::int64_t now_ms) const {
+  const std::vector<Speaker> all = speakers(now_ms);
+  if (all.empty()) return {};
+  const auto by_age = [](const Speaker& speaker) { return speaker.progress.age_ms; };
+  return Summary{.newest = *std::ranges::min_element(all, {}, by_age),
+                 .oldest = *std::ranges::max_element(all, {}, by_age),
+                 .speakers = static_cast<int>(all.size())};
+}
+
+std::uint64_t NodeProgress::beats() const {
+  std::uint64_t sum = 0;
+  for (const RankProgress& rank : ranks_) sum += rank.beats();
+  return sum;
+}
+
+std::optional<std::int64_t> NodeProgress::report_due_ms() const {
+  if (beats() == reported_beats_) return {};
+  return reported_ms_ ? *reported_ms_ + limits::kProgressReportMs : 0;
+}
+
+void NodeProgress::reported(std::int64_t now_ms) {
+  reported_beats_ = beats();
+  reported_ms_ = now_ms;
+}
+
+}  // namespace elastic::progress

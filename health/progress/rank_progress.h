@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "health/progress/kinds.h"
+#include "health/progress/line_cutter.h"
+#include "health/progress/nvrx_session.h"
+#include "health/progress/rising_lines.h"
+#include "health/progress/step_line.h"
+#include "health/progress/step_pattern.h"
+#include "health/progress/step_rate.h"
+
+namespace elastic::progress {
+
+// How far one rank is, by all that it writes. Times are milliseconds of one clock. Its memory does not depend on what
+// the rank writes.
+class RankProgress {
+ public:
+  enum class Stream : unsigned char { kOut, kErr };
+
+  // With a pattern no line counts that does not match it. It may be null.
+  explicit RankProgress(std::shared_ptr<const StepPattern> pattern) : pattern_(std::move(pattern)) {}
+
+  // The rank has written these bytes to a stream.
+  void wrote(Stream stream, std::string_view bytes, std::int64_t now_ms);
+  // A file that is the stream has grown by these bytes since the last look; `follows_gap`: and by others before them.
+  void appended(Stream stream, std::string_view bytes, bool follows_gap, std::int64_t now_ms);
+  // It has written these to ELASTIC_RUN_PROGRESS.
+  void said(std::string_view bytes, std::int64_t now_ms);
+  // It has said so by NVRx's client. What has no iteration is a sign of progress, and leaves the step as it is.
+  void heard(const NvrxWord& word, std::int64_t now_ms);
+  // Its runtime-metrics file has this content now.
+  void has_metrics(std::string_view text, std::int64_t now_ms);
+
+  // Nothing: no progress was seen yet.
+  std::optional<Progress> at(std::int64_t now_ms) const;
+  // The number of signs of progress so far.
+  std::uint64_t beats() const { return beats_; }
+
+ private:
+  static constexpr std::size_t kCounters = 8;
+
+  // Something that is counted, and how far it was.
+  struct Counter {
+    std::uint64_t id = 0;
+    std::int64_t position = 0;
+    std::uint64_t used = 0;  // when it was seen last; 0: free
+  };
+
+  void take_line(std::string_view line, std::int64_t now_ms);
+  void take(const StepLine& line, std::int64_t now_ms);
+  bool rises(const StepLine& line);
+  bool may_show(const StepLine& line, std::int64_t now_ms) const;
+  void beat(const StepLine& line, std::int64_t now_ms);
+
+  std::shared_ptr<const StepPattern> pattern_;
+  std::array<LineCutter, 3> cutters_;  // by Stream; the last one is ELASTIC_RUN_PROGRESS
+  RisingLines rising_;
+  std::array<Counter, kCounters> counters_;
+  std::uint64_t clock_ = 0;
+  StepRate rate_;
+  std::uint64_t beats_ = 0;
+  std::int64_t beat_ms_ = 0;
+  // What is shown, once there was a line of training.
+  bool has_shown_ = false;
+  std::int64_t shown_ms_ = 0;
+  std::int64_t total_ = 0;
+  std::optional<std::int64_t> step_;
+  Source source_ = Source::kLines;
+  Phase phase_ = Phase::kUnknown;
+  Phase script_phase_ = Phase::kUnknown;  // by the script's own word: lines without one are of this phase
+};
+
+}  // namespace elastic::progress

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "health/progress/kinds.h"
+
+namespace elastic::progress {
+
+// What a script says by one line.
+struct ScriptWord {
+  std::optional<std::int64_t> step = {};
+  std::optional<Phase> phase = {};
+  bool operator==(const ScriptWord&) const = default;
+};
+
+// A line of ELASTIC_RUN_PROGRESS: "step=N phase=train|eval|checkpoint|setup", either of them or both, with blanks
+// between them; other words are passed over. Nothing where neither is there.
+std::optional<ScriptWord> read_script_word(std::string_view line);
+
+// DLRover's runtime-metrics file: {"step": N, "timestamp": T}. Nothing where it is something else, or is being written.
+std::optional<std::int64_t> read_metrics_file(std::string_view text);
+
+}  // namespace elastic::progress

@@ -1,0 +1,55 @@
+#include "rendezvous/agent/hang_aids.h"
+
+#include <utility>
+
+#include "src/base/limits.h"
+
+namespace elastic::agent {
+
+using namespace protocol;
+
+void HangAids::round_began(RoundNumber round) {
+  *this = {};
+  round_ = round;
+}
+
+bool HangAids::round_ends() { return std::exchange(*this, {}).collection_.has_value(); }
+
+void HangAids::on(const CollectEvidence& message, Effects& out) {
+  if (message.round != round_) return;
+  collection_ = message.collection;
+  out.push_back(ReadEvidence{message});
+}
+
+void HangAids::on(const EvidenceRead& event, Effects& out) {
+  if (event.round != round_ || event.collection != collection_) return;
+  collection_.reset();
+  out.push_back(ToCoordinator{NodeEvidence{event.round, event.collection, encode_facts(event.facts)}});
+}
+
+void HangAids::on(const HangTold& message, Effects& out) {
+  if (message.round != round_) return;
+  if (message.what == HangTold::What::kVerdict) is_told_ = true;
+  out.push_back(TellHang{message});
+}
+
+void HangAids::on(const HangOver& message, Effects& out) {
+  if (message.round != round_) return;
+  if (std::exchange(collection_, std::nullopt)) out.push_back(StopEvidence{});
+  is_told_ = false;
+  out.push_back(TellHangOver{message});
+}
+
+void HangAids::on(const SignsSeen& event, std::int64_t now_ms, Effects& out) {
+  if (event.round != round_) return;
+  const bool tells_disks = event.disks_move && now_ms - disks_told_ms_ >= limits::kProgressReportMs;
+  // What holds is told again, since another coordinator may have taken over.
+  const bool tells_again = event.facts != HangFacts{} && now_ms - facts_told_ms_ >= limits::kProgressReportMs;
+  if (event.facts == told_facts_ && !tells_disks && !tells_again) return;
+  told_facts_ = event.facts;
+  facts_told_ms_ = now_ms;
+  if (tells_disks) disks_told_ms_ = now_ms;
+  out.push_back(ToCoordinator{HangSigns{event.round, event.facts, tells_disks}});
+}
+
+}  // namespace elastic::agent

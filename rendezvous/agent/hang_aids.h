@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "rendezvous/agent/lifecycle_events.h"
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::agent {
+
+// A node's part in looking for hangs: which evidence it reads, what it tells the coordinator of by itself, and what its
+// user is told.
+class HangAids {
+ public:
+  // The workers of this round are started.
+  void round_began(protocol::RoundNumber round);
+  // They are being stopped. Returns true if evidence is being read, which is of no use any more.
+  bool round_ends();
+
+  // Messages of the coordinator about the round whose workers run.
+  void on(const protocol::CollectEvidence& message, Effects& out);
+  void on(const protocol::HangTold& message, Effects& out);
+  void on(const protocol::HangOver& message, Effects& out);
+  // What this node has seen and read.
+  void on(const EvidenceRead& event, Effects& out);
+  void on(const SignsSeen& event, std::int64_t now_ms, Effects& out);
+
+  // A hang has been told, and is not over.
+  bool is_told() const { return is_told_; }
+
+ private:
+  std::optional<protocol::RoundNumber> round_;  // nothing: no workers run
+  std::optional<std::uint32_t> collection_;     // of which evidence is being read
+  protocol::HangFacts told_facts_ = {};         // as the coordinator knows them
+  bool is_told_ = false;
+  // When it was told them last, and that disks move.
+  static constexpr std::int64_t kNeverMs = std::numeric_limits<std::int64_t>::min() / 2;
+  std::int64_t facts_told_ms_ = kNeverMs;
+  std::int64_t disks_told_ms_ = kNeverMs;
+};
+
+}  // namespace elastic::agent

@@ -1,0 +1,95 @@
+// How a round that runs is watched for a hang.
+#include <algorithm>
+#include <memory>
+
+#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_notes.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+
+// A round that is stopped makes no progress.
+void Coordinator::on(Node& node, const NodeProgress& message, Effects& out) {
+  if (state_ != State::kRunning || !is_current(node, message.round)) return;
+  node.progress = message;
+  node.progress_ms = now_ms_;
+  hang_.take(node, message, hang_now(), out);
+}
+
+void Coordinator::on(Node& node, const HangSigns& message, Effects& out) {
+  if (state_ != State::kRunning || !is_current(node, message.round)) return;
+  hang_.take(node, message, hang_now(), out);
+}
+
+void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {
+  if (state_ != State::kRunning || !is_current(node, message.round)) return;
+  hang_.take(node, message, hang_now(), out);
+}
+
+// After each event: the round that is watched is the one that runs.
+void Coordinator::look_at_hang(Effects& out) {
+  if (state_ != State::kRunning) {
+    if (hang_.round()) hang_.round_ends(now_ms_);
+    return;
+  }
+  const HangDesk::Now now = hang_now();
+  if (hang_.round() != round_) {
+    if (hang_.round()) hang_.round_ends(now_ms_);
+    hang_.round_runs(*round_, now, out);
+  }
+  hang_.look(now, out);
+  const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
+  if (end) leave_out_for_hang(*end, out);
+  if (hang_.has_news(now_ms_) || end) {
+    // A coordinator that takes the round over goes on from here.
+    const KeepState keep{*round_, handover_.give(identity_.term(), carried_parts())};
+    for (const auto& [agent, node] : roster_.nodes()) {
+      if (node.session && is_current(node, *round_)) out.push_back(Send{*node.session, keep});
+    }
+  }
+  if (end) end_hang(*end, out);
+}
+
+HangDesk::Now Coordinator::hang_now() const {
+  return {roster_, now_ms_, membership::least_size(settings_.next_round())};
+}
+
+// Nodes that are at fault are in no further round of the job.
+void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
+  for (const auto& [agent, why] : end.out) {
+    Node& node = roster_.at(agent);
+    node.passed_check = false;
+    node.unfit = format("the job hung, and this node is at fault: {}", why);
+    check_.exclude_host(node.identity());
+    out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
+  }
+}
+
+// --hang=restart: the round is stopped, and what follows is decided when all its nodes have stopped.
+void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
+  stopping_.hang = end.because;
+  stopping_.suspects_links = end.suspects_links;
+  stopping_.aborts = end.aborts;
+  if (!end.fatal.empty()) stopping_.fails(end.fatal);
+  stop_round(out);
+  hang_.round_ends(now_ms_);
+}
+
+// A process that cannot be ended, where the round hangs: it costs its node, and not the job, if there are others.
+bool Coordinator::can_leave_out(const Node& node) const {
+  if (state_ != State::kStopping || stopping_.hang.empty() || stopping_.job_ends) return false;
+  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
+    return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
+  });
+}
+
+void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {
+  node.passed_check = false;
+  node.unfit = format("the job hung, and this node cannot end its workers: {}", why);
+  check_.exclude_host(node.identity());
+  out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
+}
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "health/hang/hang_verdict.h"
+#include "rendezvous/protocol/message_parts.h"
+#include "src/base/fields.h"
+#include "src/base/limits.h"
+
+namespace elastic::coordinator {
+
+// What the hangs of a job have cost: how many there were, which nodes were blamed for them, and where a rank of each
+// stood. It says what follows from a further one. A job has a budget of hangs of its own beside --max-restarts.
+class HangCharges {
+ public:
+  // A node that was blamed.
+  struct Charge {
+    std::string node;        // membership::Node::identity()
+    int times = 0;           // 1, or 2 for more
+    std::string place = {};  // where its rank stood the last time: "load_batch data.py:88"; empty: not known
+    bool operator==(const Charge&) const = default;
+    static void fields(auto& io, auto& v) {
+      io("node", v.node, protocol::bounds::kName);
+      io("times", v.times);
+      io("place", v.place, protocol::bounds::kName);
+    }
+  };
+  // What is handed to the next coordinator.
+  struct Record {
+    int used = 0;                      // hangs that were to end in another round
+    std::vector<Charge> charges = {};  // those that were blamed last, last
+    bool operator==(const Record&) const = default;
+    static void fields(auto& io, auto& v) {
+      io("used", v.used);
+      io("charges", v.charges, at_most(limits::kHangCharges));
+    }
+  };
+
+  // A hang, of which a verdict is known.
+  struct Blamed {
+    std::string node;        // its identity
+    std::string name;        // for messages
+    std::string place = {};  // as in Charge
+  };
+  struct Hang {
+    hang::Fault fault = hang::Fault::kNone;
+    std::vector<Blamed> blamed = {};  // each node once
+    int nodes = 0;                    // of the round
+    int standbys = 0;                 // further ones, which wait for a place
+    int least = 0;                    // with fewer the job has no round
+  };
+  struct Decision {
+    std::vector<std::string> out = {};  // identities of the nodes that leave the job
+    std::string fatal = {};             // the job ends, for this reason; empty: there is another round
+    std::string action = {};            // what is done, as a clause
+  };
+
+  // `limit`: so many hangs may be followed by another round.
+  void allow(int limit) { limit_ = limit; }
+  // Counts a hang, charges the nodes that are blamed for it, and decides:
+  //
+  //   a rank of another node stood at the same place in an earlier hang    the script is at fault: the job ends
+  //   more hangs than the budget has                                       the job ends
+  //   hard fault                                                           the node is out
+  //   soft fault, and a standby waits                                      the node is out: it is replaced
+  //   soft fault, for the second time                                      the node is out
+  //   soft fault, and without the node the job had too few                 the node stays
+  //   nobody's, or the script's                                            another round with the same nodes
+  Decision charge(const Hang& hang);
+
+  int used() const { return used_; }
+  int limit() const { return limit_; }
+  // Of the charges those that were blamed last, with limits::kHangChargesBytes at most.
+  Record record() const;
+  // Takes over what an earlier coordinator knew.
+  void restore(const Record& record);
+
+ private:
+  Charge& charge_of(const std::string& node);
+
+  int limit_ = 0;
+  int used_ = 0;
+  std::vector<Charge> charges_;  // at most limits::kHangCharges, those that were blamed last at the end
+};
+
+}  // namespace elastic::coordinator

@@ -1,0 +1,481 @@
+#include "rendezvous/coordinator/hang_desk.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "health/hang/hang_judge.h"
+#include "health/hang/hang_moves.h"
+#include "src/base/check.h"
+#include "src/base/limits.h"
+#include "src/base/text.h"
+
+namespace elastic::coordinator {
+
+using namespace protocol;
+using hang::Fact;
+using hang::HangState;
+using hang::RankRuns;
+using membership::Node;
+using membership::Roster;
+using membership::Standing;
+
+namespace {
+
+// Ages are rounded: of two steps that are so close together the greater one is the later.
+constexpr std::int64_t kSameMs = 5;
+// Between two states for the successor for nothing but a longer gap.
+constexpr std::int64_t kKeepMs = 60'000;
+// A node must be able to answer before its answer is too late.
+constexpr std::int64_t kAnswerMarginMs = 2'000;
+// An age that is sent is cut at this: a year.
+constexpr std::int64_t kOldestMs = 365LL * 24 * 3'600'000;
+
+// The gaps between steps of a phase from which its limit follows well enough to restart a job for it.
+constexpr std::int64_t kGapsToRestart = 16;
+// The rule by which nobody is at fault but the links between the nodes.
+constexpr int kRuleOfLinks = 10;
+// From this rule of the table on a verdict follows from where ranks stand, and does not hold if they move.
+constexpr int kFirstRuleOfPlaces = 6;
+// Ranks of a round that are judged at most: a place that an agent brings may have any numbers.
+constexpr std::int32_t kMostRanks = 1 << 20;
+
+RankRuns ranks_of(const Node& node) {
+  RankRuns ranks;
+  const std::int64_t first = node.place.base_rank;
+  const std::int64_t last = first + node.shape.local_world_size - 1;
+  if (first < 0 || last < first || last >= kMostRanks) return ranks;
+  ranks.runs = {{static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)}};
+  return ranks;
+}
+
+hang::Phase phase_of(progress::Phase phase) {
+  switch (phase) {
+    case progress::Phase::kUnknown: return hang::Phase::kUnknown;
+    case progress::Phase::kSetup: return hang::Phase::kSetup;
+    case progress::Phase::kTrain: return hang::Phase::kTrain;
+    case progress::Phase::kEval: return hang::Phase::kEvaluate;
+    case progress::Phase::kCheckpoint: return hang::Phase::kCheckpoint;
+  }
+  return hang::Phase::kUnknown;
+}
+
+bool holds(const HangFacts& facts, Fact fact) {
+  switch (fact) {
+    case Fact::kDiskWait: return facts.waits_for_disk;
+    case Fact::kStopped: return facts.is_stopped;
+    case Fact::kGpuLost: return facts.lacks_gpu;
+    case Fact::kDumpKey: return facts.has_dump_key;
+    case Fact::kInitKey: return facts.misses_init_key;
+  }
+  return false;
+}
+
+bool is_in_round(const Node& node) {
+  return node.standing() == Standing::kMember || node.standing() == Standing::kDone;
+}
+
+// What is known of a node that has left, since all its workers have succeeded.
+hang::NodeFacts facts_of_done(const RankRuns& ranks) {
+  hang::NodeFacts facts{.has_answered = true};
+  ranks.for_each([&](std::int32_t rank) {
+    if (facts.ranks.size() < hang::bounds::kRanks)
+      facts.ranks.push_back({.rank = rank, .state = hang::ThreadState::kGone});
+  });
+  return facts;
+}
+
+// A report that fits into one message, the more so the more nodes get it.
+std::string report_text(const hang::HangPicture& picture, const hang::HangVerdict& verdict,
+                        const hang::HangStory& story, std::size_t nodes) {
+  const std::size_t most = std::clamp<std::size_t>(limits::kHangReportsBytes / std::max<std::size_t>(nodes, 1),
+                                                   limits::kHangReportBytes / 8, limits::kHangReportBytes);
+  for (std::size_t groups = hang::bounds::kGroupsShown;; groups /= 2) {
+    std::string text = hang_json(picture, verdict, story, groups).dump();
+    if (text.size() <= most || groups == 0) return text.size() <= limits::kHangReportBytes ? text : std::string();
+  }
+}
+
+// Whole lines of a text.
+std::string first_lines(std::string text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  text.resize(most_bytes);
+  const std::size_t end = text.rfind('\n');
+  text.resize(end == std::string::npos ? most_bytes : end + 1);
+  return text;
+}
+
+}  // namespace
+
+void HangDesk::follow(const JobRules& rules) {
+  settings_ = {.timeout_ms = rules.hang_timeout_ms, .first_timeout_ms = rules.hang_first_timeout_ms};
+  restarts_ = rules.restarts_hangs();
+  charges_.allow(rules.hang_restarts.value_or(0));
+  if (rules.hang == JobRules::Hang::kOff) {
+    watch_.reset();
+    return;
+  }
+  // Rules change before a round runs only.
+  watch_ = watch_ ? hang::HangWatch(settings_, watch_->record(0), 0) : hang::HangWatch(settings_);
+}
+
+void HangDesk::inherit(CarriedHang carried, std::int64_t unix_ms) {
+  // Without an alarm there may have been progress since, of which nobody has told: the limit begins with the new
+  // coordinator, so that it takes no round that goes on for one that hangs.
+  const HangState state = carried.record.state;
+  const bool is_alarm =
+      state == HangState::kConfirmed || state == HangState::kCollecting || state == HangState::kJudged;
+  const std::int64_t since_ms = is_alarm ? std::clamp<std::int64_t>(unix_ms - carried.unix_ms, 0, kOldestMs) : 0;
+  const std::int64_t silent_ms = is_alarm ? std::clamp<std::int64_t>(carried.record.silent_ms, 0, kOldestMs) : 0;
+  carried.record.silent_ms = silent_ms + since_ms;
+  carried.unix_ms = unix_ms;
+  charges_.restore(carried.charges);
+  inherited_ = std::move(carried);
+}
+
+std::optional<CarriedHang> HangDesk::hand_over(std::int64_t now_ms, std::int64_t unix_ms) const {
+  if (!watch_) return {};
+  // What has not been taken up goes on to the next one.
+  if (inherited_ && !round_) return inherited_;
+  return CarriedHang{watch_->record(now_ms), round_.value_or(0), unix_ms, charges_.record(), is_ending_};
+}
+
+bool HangDesk::has_news(std::int64_t now_ms) {
+  if (!watch_ || !round_) return false;
+  const auto kind = [](HangState state) {
+    if (state == HangState::kConfirmed) return HangState::kCollecting;
+    return state == HangState::kSuspect ? HangState::kArmed : state;
+  };
+  const hang::LearnedLimits& learned = watch_->learned();
+  const bool is_changed = kept_ && kind(kept_->state) != kind(watch_->state());
+  bool has_learned = false;
+  for (std::size_t i = 0; i < hang::kPhases && kept_; ++i) {
+    const auto phase = static_cast<hang::Phase>(i);
+    has_learned |= learned.of(phase).longest_ms > kept_->learned.of(phase).longest_ms * 3 / 2;
+  }
+  const bool is_due = kept_ && (is_changed || (has_learned && now_ms - kept_->at_ms >= kKeepMs));
+  if (!kept_ || is_due) kept_ = Kept{watch_->state(), learned, now_ms};
+  return is_due;
+}
+
+void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
+  if (!watch_) return;
+  round_ = round;
+  began_ms_ = now.now_ms;
+  newest_.reset();
+  end_collection();
+  kept_.reset();
+  members_.clear();
+  world_size_ = 0;
+  for (const auto& [agent, node] : now.roster.nodes()) {
+    if (!is_in_round(node)) continue;
+    world_size_ = std::clamp<std::int32_t>(node.place.world_size, world_size_, kMostRanks);
+    members_.emplace(agent, Member{.name = node.address, .ranks = ranks_of(node)});
+  }
+  const auto inherited = std::exchange(inherited_, {});
+  if (inherited) watch_ = hang::HangWatch(settings_, inherited->record, now.now_ms);
+  const bool goes_on = inherited && inherited->round == round && inherited->record.state != HangState::kIdle;
+  if (goes_on) {
+    began_ms_ = now.now_ms - inherited->record.silent_ms;
+    if (inherited->ends && restarts_) {
+      // The last coordinator has charged for it, and may have been lost before all nodes knew.
+      end_ = std::make_unique<const End>(
+          End{.because = "the job hung, and its coordinator was lost while the round ended"});
+      is_ending_ = true;
+      return;
+    }
+    return look(now, out);
+  }
+  handle(hang::RoundBegan{}, now, out);
+}
+
+void HangDesk::round_ends(std::int64_t now_ms) {
+  if (watch_) watch_->handle(hang::RoundEnded{}, now_ms);
+  if (last_) last_->is_over = true;
+  round_.reset();
+  end_.reset();
+  is_ending_ = false;
+  members_.clear();
+  newest_.reset();
+  end_collection();
+}
+
+void HangDesk::end_collection() {
+  collecting_.reset();
+  awaited_ = 0;
+  for (auto& [agent, member] : members_) {
+    member.is_asked = false;
+    member.evidence.reset();
+  }
+}
+
+void HangDesk::take(const Node&, const NodeProgress& message, Now now, Effects& out) {
+  if (round_ == message.round) beat(message.newest, now, out);
+}
+
+void HangDesk::beat(const ProgressOfRank& said, Now now, Effects& out) {
+  const std::int64_t at_ms = now.now_ms - std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
+  const bool is_further = newest_ && newest_->step < said.step && at_ms + kSameMs > newest_ms_;
+  if (newest_ && at_ms <= newest_ms_ && !is_further) return;  // another node's has overtaken it
+  newest_ms_ = newest_ ? std::max(at_ms, newest_ms_) : at_ms;
+  newest_ = said;
+  handle(hang::Beat{phase_of(said.phase), now.now_ms - at_ms}, now, out);
+}
+
+void HangDesk::take(const Node& node, const HangSigns& message, Now now, Effects& out) {
+  const auto member = members_.find(node.agent);
+  if (round_ != message.round || member == members_.end()) return;
+  const HangFacts before = std::exchange(member->second.facts, message.facts);
+  for (std::size_t i = 0; i < hang::kFacts; ++i) {
+    const auto fact = static_cast<Fact>(i);
+    if (holds(before, fact) == holds(message.facts, fact)) continue;
+    const bool any = std::ranges::any_of(members_, [&](const auto& each) { return holds(each.second.facts, fact); });
+    handle(hang::FactSeen{fact, any}, now, out);
+  }
+  if (message.disks_move) handle(hang::DiskMoves{}, now, out);
+}
+
+void HangDesk::take(const Node& node, const NodeEvidence& message, Now now, Effects& out) {
+  const auto found = members_.find(node.agent);
+  if (round_ != message.round || !collecting_ || message.collection != collection_ || found == members_.end()) return;
+  Member& member = found->second;
+  if (!std::exchange(member.is_asked, false)) return;
+  --awaited_;
+  member.evidence = decode_facts(message.facts);
+  if (!member.evidence) out.push_back(Note{format("the evidence of {} cannot be read", node.name())});
+  if (awaited_ == 0) handle(hang::Collected{}, now, out);
+}
+
+void HangDesk::look(Now now, Effects& out) {
+  if (!round_) return;
+  const auto due_ms = next_ms();
+  if (due_ms && *due_ms <= now.now_ms) handle(hang::Tick{}, now, out);
+}
+
+std::optional<std::int64_t> HangDesk::next_ms() const {
+  if (!watch_ || !round_) return {};
+  return watch_->next_ms();
+}
+
+void HangDesk::handle(const hang::HangEvent& event, Now now, Effects& out) {
+  if (!watch_ || !round_) return;
+  for (const hang::HangEffect& effect : watch_->handle(event, now.now_ms)) perform(effect, now, out);
+}
+
+void HangDesk::perform(const hang::HangEffect& effect, Now now, Effects& out) {
+  std::visit([&](const auto& known) { perform_one(known, now, out); }, effect);
+}
+
+void HangDesk::perform_one(const hang::TellNotArmed&, Now now, Effects& out) {
+  const std::string text =
+      "no progress of this job is seen, so that nobody would notice if it hung; docs/progress.md says what is seen";
+  out.push_back(Note{"no node has shown progress in this round: it is not watched for hangs"});
+  tell_all(
+      HangTold{.round = *round_, .what = HangTold::What::kNotArmed, .silent_ms = now.now_ms - began_ms_, .text = text},
+      now.roster, out);
+}
+
+// No sample is taken before the evidence, which has two of each stack itself: whether the ranks move cannot be had
+// here.
+void HangDesk::perform_one(const hang::TakeSample& effect, Now now, Effects& out) {
+  if (effect.is_second) handle(hang::Sampled{hang::Sampled::Is::kUnknown}, now, out);
+}
+
+void HangDesk::perform_one(const hang::Collect& effect, Now now, Effects& out) {
+  end_collection();
+  collecting_ = effect;
+  ++collection_;
+  const CollectEvidence order{.round = *round_,
+                              .collection = collection_,
+                              .silent_ms = effect.silent_ms,
+                              .limit_ms = effect.limit.limit_ms,
+                              .within_ms = std::max<std::int64_t>(settings_.collect_ms - kAnswerMarginMs, 0)};
+  for (auto& [agent, member] : members_) {
+    const auto found = now.roster.nodes().find(agent);
+    if (found == now.roster.nodes().end()) {
+      member.evidence = facts_of_done(member.ranks);
+      continue;
+    }
+    if (!found->second.session) continue;
+    member.is_asked = true;
+    ++awaited_;
+    out.push_back(Send{*found->second.session, order});
+  }
+  out.push_back(Note{format("the job has been silent for {} ms: collecting evidence of {}", effect.silent_ms,
+                            counted(static_cast<int>(awaited_), "node"))});
+  if (awaited_ == 0) handle(hang::Collected{}, now, out);
+}
+
+void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
+  const hang::HangPicture picture(facts());
+  const hang::HangVerdict verdict = hang::judge(picture);
+  hang::HangStory told = story();
+  told.silent_ms = std::max<std::int64_t>(now.now_ms - (newest_ ? newest_ms_ : began_ms_), 0);
+  if (effect.is_late) out.push_back(Note{format("no evidence in time of {}", some_of(late_names()))});
+  awaited_ = 0;
+  // A fact that speaks for itself does so whatever the other ranks do.
+  const bool is_moving = !collecting_->fact && verdict.rule >= kFirstRuleOfPlaces && hang::is_moving(picture);
+  // What the watch says to it: whether storage stands is told when that has lasted.
+  handle(hang::Judged{.is_storage = verdict.is_storage(), .is_moving = is_moving}, now, out);
+  if (is_moving) return withdraw("the ranks move", told.silent_ms, now, out);
+  out.push_back(Note{format("the job hangs: {}", verdict.cause)});
+  if (watch_->state() == HangState::kJudged) {
+    ++told_;
+    if (restarts_) {
+      told.action = may_restart(*collecting_) ? end_round(picture, verdict, now)
+                                              : "none: only a limit that is given, or learned from 16 steps, restarts";
+    }
+    last_ = Told{.round = *round_, .verdict = verdict, .silent_ms = told.silent_ms, .at_ms = now.now_ms};
+    tell_all(HangTold{.round = *round_,
+                      .what = HangTold::What::kVerdict,
+                      .silent_ms = told.silent_ms,
+                      .text = first_lines(hang_screen(picture, verdict, told), limits::kAgentTextBytes),
+                      .report = report_text(picture, verdict, told, members_.size())},
+             now.roster, out);
+  }
+  end_collection();
+}
+
+// Only on good grounds: the user has given a limit, or the job itself has shown for long enough how long it takes.
+bool HangDesk::may_restart(const hang::Collect& why) const {
+  const bool has_learned = watch_->learned().of(why.phase).gaps >= kGapsToRestart;
+  switch (why.limit.from) {
+    case hang::LimitFrom::kFlag: return true;
+    case hang::LimitFrom::kFirst: return settings_.first_timeout_ms.has_value();
+    case hang::LimitFrom::kLearned: return has_learned;
+    case hang::LimitFrom::kShortcut: return has_learned || settings_.timeout_ms || settings_.first_timeout_ms;
+    case hang::LimitFrom::kNone: return false;
+  }
+  return false;
+}
+
+// Charges who is blamed, and has the round end. Returns what is done, as a clause.
+std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now) {
+  HangCharges::Hang hang{.fault = verdict.fault,
+                         .nodes = static_cast<int>(now.roster.count(Standing::kMember)),
+                         .standbys = static_cast<int>(now.roster.count(Standing::kReady)),
+                         .least = now.least};
+  std::map<AgentId, std::string> whys;
+  for (const hang::HangCulprit& culprit : verdict.culprits) {
+    const auto found = std::ranges::find_if(members_, [&](const auto& each) {
+      return culprit.rank >= 0 ? each.second.ranks.contains(culprit.rank) : each.second.name == culprit.node;
+    });
+    if (found == members_.end()) continue;
+    const auto node = now.roster.nodes().find(found->first);
+    if (node == now.roster.nodes().end()) continue;
+    const std::string identity = node->second.identity();
+    const std::string subject = culprit.rank >= 0 ? format("rank {} hung: ", culprit.rank) : "";
+    whys.emplace(found->first, subject + culprit.why);
+    if (std::ranges::find(hang.blamed, identity, &HangCharges::Blamed::node) == hang.blamed.end())
+      hang.blamed.push_back({identity, node->second.name(), culprit.place});
+  }
+  HangCharges::Decision decision = charges_.charge(hang);
+  End end{.because = format("the job hung: {}", verdict.cause),
+          .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
+          .suspects_links = verdict.rule == kRuleOfLinks};
+  for (const auto& [agent, why] : whys) {
+    const std::string identity = now.roster.at(agent).identity();
+    if (std::ranges::find(decision.out, identity) != decision.out.end()) end.out.emplace(agent, why);
+  }
+  for (const auto& [agent, member] : members_) {
+    bool is_unseen = false;
+    member.ranks.for_each([&](std::int32_t number) {
+      if (static_cast<std::size_t>(number) >= picture.ranks().size()) return;
+      const hang::HangPicture::Rank& rank = picture.rank(number);
+      is_unseen = is_unseen || (rank.stack == nullptr && !rank.is(hang::ThreadState::kGone));
+    });
+    if (is_unseen) end.aborts.insert(agent);
+  }
+  end_ = std::make_unique<const End>(std::move(end));
+  is_ending_ = true;
+  return std::move(decision.action);
+}
+
+std::vector<std::string> HangDesk::late_names() const {
+  std::vector<std::string> names;
+  for (const auto& [agent, member] : members_) {
+    if (member.is_asked) names.push_back(member.name.empty() ? "a node" : member.name);
+  }
+  return names;
+}
+
+void HangDesk::perform_one(const hang::Withdraw& effect, Now now, Effects& out) {
+  withdraw(format("progress after {} ms", effect.silent_ms), effect.silent_ms, now, out);
+}
+
+void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out) {
+  end_collection();
+  ++withdrawn_;
+  out.push_back(Note{format("{}: the job does not hang", why)});
+  tell_all(HangOver{.round = *round_, .why = HangOver::Why::kWithdrawn, .after_ms = silent_ms}, now.roster, out);
+}
+
+void HangDesk::perform_one(const hang::TellRecovered& effect, Now now, Effects& out) {
+  ++recovered_;
+  if (last_) last_->is_over = true;
+  out.push_back(Note{format("the job makes progress again, after {} ms", effect.silent_ms)});
+  tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered, .after_ms = effect.silent_ms}, now.roster, out);
+}
+
+void HangDesk::tell_all(const CoordinatorMessage& message, const Roster& roster, Effects& out) const {
+  for (const auto& [agent, member] : members_) {
+    const auto found = roster.nodes().find(agent);
+    if (found != roster.nodes().end() && found->second.session) out.push_back(Send{*found->second.session, message});
+  }
+}
+
+hang::JobFacts HangDesk::facts() const {
+  hang::JobFacts facts{.world_size = world_size_};
+  for (const auto& [agent, member] : members_) {
+    hang::NodeFacts node = member.evidence.value_or(hang::NodeFacts{});
+    node.has_answered = member.evidence.has_value();
+    node.lost.clear();
+    node.own_ranks = member.ranks;
+    // A job of one node has no names of nodes.
+    if (!member.name.empty()) node.name = member.name;
+    facts.nodes.push_back(std::move(node));
+  }
+  std::ranges::sort(facts.nodes, {},
+                    [](const hang::NodeFacts& node) { return node.own_ranks.empty() ? -1 : node.own_ranks.front(); });
+  return facts;
+}
+
+hang::HangStory HangDesk::story() const {
+  hang::HangStory story{.silent_ms = collecting_->silent_ms,
+                        .limit = collecting_->limit,
+                        .phase = collecting_->phase,
+                        .longest_gap_ms = collecting_->longest_gap_ms};
+  if (newest_) {
+    const std::string source = progress::name_of(newest_->source);
+    story.last_line = newest_->step ? format("step {} ({})", *newest_->step, source) : source;
+    story.last_rank = newest_->rank.value_or(-1);
+  }
+  return story;
+}
+
+HangDesk::Hang HangDesk::status(std::int64_t now_ms) const {
+  Hang out{.is_watched = watch_.has_value(),
+           .told = told_,
+           .recovered = recovered_,
+           .withdrawn = withdrawn_,
+           .last = last_ ? &*last_ : nullptr};
+  if (!watch_ || !round_) return out;
+  out.state = watch_->state();
+  if (newest_) out.phase = phase_of(newest_->phase);
+  out.silent_ms = std::max<std::int64_t>(now_ms - (newest_ ? newest_ms_ : began_ms_), 0);
+  out.limit = watch_->limit();
+  return out;
+}
+
+void HangDesk::check_invariants() const {
+  ELASTIC_CHECK(watch_ || !round_);
+  ELASTIC_CHECK(round_ || (members_.empty() && !collecting_ && !is_ending_));
+  ELASTIC_CHECK(is_ending_ || !end_);
+  ELASTIC_CHECK(collecting_ || awaited_ == 0);
+  ELASTIC_CHECK(!watch_ || collecting_.has_value() == (watch_->state() == HangState::kCollecting));
+  const auto asked = std::ranges::count_if(members_, [](const auto& each) { return each.second.is_asked; });
+  ELASTIC_CHECK(static_cast<std::size_t>(asked) == awaited_);
+  if (watch_) watch_->check_invariants();
+}
+
+}  // namespace elastic::coordinator

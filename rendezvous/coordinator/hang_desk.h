@@ -1,0 +1,164 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "health/hang/hang_picture.h"
+#include "health/hang/hang_report.h"
+#include "health/hang/hang_verdict.h"
+#include "health/hang/hang_watch.h"
+#include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/coordinator/hang_charges.h"
+#include "rendezvous/membership/roster.h"
+#include "src/base/fields.h"
+
+namespace elastic::coordinator {
+
+// What is handed to the next coordinator of how the job is watched. It is as of a Unix time, since clocks differ.
+struct CarriedHang {
+  hang::HangRecord record = {};
+  protocol::RoundNumber round = 0;
+  std::int64_t unix_ms = 0;
+  HangCharges::Record charges = {};
+  bool ends = false;  // the round is to end for its hang
+  bool operator==(const CarriedHang&) const = default;
+  static void fields(auto& io, auto& v) {
+    each(io, "record", v.record, "round", v.round, "unix_ms", v.unix_ms, "charges", v.charges, "ends", v.ends);
+  }
+};
+
+// Watches a round for a hang (hang::HangWatch), asks all its nodes for evidence when there is one, judges what comes,
+// tells all nodes the verdict, and says whether the round is to end for it. Times are milliseconds of the coordinator's
+// clock.
+class HangDesk {
+ public:
+  // The job's nodes, and the time.
+  struct Now {
+    const membership::Roster& roster;
+    std::int64_t now_ms = 0;
+    int least = 0;  // with fewer nodes the job has no round
+  };
+  // The round is to end for a hang (--hang=restart).
+  struct End {
+    std::string because = {};  // as a clause
+    std::string fatal = {};    // the job ends, for this reason; empty: there is another round
+    // Nodes that leave the job, with the reason as a clause.
+    std::map<protocol::AgentId, std::string> out = {};
+    std::set<protocol::AgentId> aborts = {};  // nodes of whose workers not all stacks could be read
+    bool suspects_links = false;              // the links between the nodes may be why
+  };
+  // A verdict that was told.
+  struct Told {
+    protocol::RoundNumber round = 0;
+    hang::HangVerdict verdict = {};
+    std::int64_t silent_ms = 0;  // without progress until then
+    std::int64_t at_ms = 0;
+    bool is_over = false;  // progress has come since, or its round has ended
+  };
+  // For the status.
+  struct Hang {
+    bool is_watched = false;  // hangs are looked for
+    hang::HangState state = hang::HangState::kIdle;
+    hang::Phase phase = hang::Phase::kUnknown;  // as the last progress has said
+    std::int64_t silent_ms = 0;                 // since that, or since the round began
+    std::optional<hang::Limit> limit = {};      // that holds now
+    // Of this coordinator: verdicts, those after which progress has come, and alarms that were withdrawn before one.
+    int told = 0;
+    int recovered = 0;
+    int withdrawn = 0;
+    const Told* last = nullptr;  // the last verdict; null: there was none. The desk owns it
+  };
+
+  // The rules of the job. What was learned under others is kept.
+  void follow(const protocol::JobRules& rules);
+  // An earlier coordinator of the job has handed this over. `unix_ms`: now.
+  void inherit(CarriedHang carried, std::int64_t unix_ms);
+  // What to hand over. Nothing where hangs are not looked for.
+  std::optional<CarriedHang> hand_over(std::int64_t now_ms, std::int64_t unix_ms) const;
+  // What is to be handed over differs so much from what was handed over last that the successor should get it now. Asks
+  // once for each such change.
+  bool has_news(std::int64_t now_ms);
+
+  // Workers of this round run, on the nodes that are in it.
+  void round_runs(protocol::RoundNumber round, Now now, Effects& out);
+  void round_ends(std::int64_t now_ms);
+  // The round that is watched; nothing: none is.
+  const std::optional<protocol::RoundNumber>& round() const { return round_; }
+
+  // The round that is watched is to end; null: it goes on. It says so once.
+  std::unique_ptr<const End> take_end() { return std::move(end_); }
+
+  // Messages of nodes in the round that is watched.
+  void take(const membership::Node& node, const protocol::NodeProgress& message, Now now, Effects& out);
+  void take(const membership::Node& node, const protocol::HangSigns& message, Now now, Effects& out);
+  void take(const membership::Node& node, const protocol::NodeEvidence& message, Now now, Effects& out);
+  // Does what is due.
+  void look(Now now, Effects& out);
+  // When look() is due; nothing: never.
+  std::optional<std::int64_t> next_ms() const;
+
+  Hang status(std::int64_t now_ms) const;
+  void check_invariants() const;
+
+ private:
+  struct Member {
+    std::string name;
+    hang::RankRuns ranks;
+    protocol::HangFacts facts = {};
+    bool is_asked = false;                         // and has not answered
+    std::optional<hang::NodeFacts> evidence = {};  // of the present collection
+  };
+
+  void handle(const hang::HangEvent& event, Now now, Effects& out);
+  void perform(const hang::HangEffect& effect, Now now, Effects& out);
+  void perform_one(const hang::TellNotArmed& effect, Now now, Effects& out);
+  void perform_one(const hang::TakeSample& effect, Now now, Effects& out);
+  void perform_one(const hang::Collect& effect, Now now, Effects& out);
+  void perform_one(const hang::Judge& effect, Now now, Effects& out);
+  void perform_one(const hang::Withdraw& effect, Now now, Effects& out);
+  void perform_one(const hang::TellRecovered& effect, Now now, Effects& out);
+  void withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out);
+  void beat(const protocol::ProgressOfRank& said, Now now, Effects& out);
+  void end_collection();
+  bool may_restart(const hang::Collect& why) const;
+  std::string end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now);
+  std::vector<std::string> late_names() const;
+  hang::JobFacts facts() const;
+  hang::HangStory story() const;
+  void tell_all(const protocol::CoordinatorMessage& message, const membership::Roster& roster, Effects& out) const;
+
+  hang::LimitSettings settings_;
+  bool restarts_ = false;  // a hang ends its round
+  HangCharges charges_;
+  std::unique_ptr<const End> end_;        // null: nothing is to end
+  bool is_ending_ = false;                // the round that is watched is to end
+  std::optional<hang::HangWatch> watch_;  // nothing: hangs are not looked for
+  std::optional<CarriedHang> inherited_;  // until its round runs
+  std::optional<protocol::RoundNumber> round_;
+  std::int32_t world_size_ = 0;
+  std::map<protocol::AgentId, Member> members_;          // of the round
+  std::optional<protocol::ProgressOfRank> newest_ = {};  // of all nodes, in this round
+  std::int64_t newest_ms_ = 0;                           // when that was
+  std::int64_t began_ms_ = 0;                            // when the round was begun to be watched
+  std::uint32_t collection_ = 0;                         // the last one
+  std::optional<hang::Collect> collecting_ = {};         // why it was begun
+  std::size_t awaited_ = 0;                              // nodes that are asked and have not answered
+  int told_ = 0;
+  int recovered_ = 0;
+  int withdrawn_ = 0;
+  std::optional<Told> last_ = {};
+  struct Kept {
+    hang::HangState state = hang::HangState::kIdle;
+    hang::LearnedLimits learned = {};
+    std::int64_t at_ms = 0;
+  };
+  std::optional<Kept> kept_;
+};
+
+}  // namespace elastic::coordinator

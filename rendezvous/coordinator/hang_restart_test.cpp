@@ -1,0 +1,200 @@
+// What follows from a hang with --hang=restart.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "rendezvous/coordinator/hang_desk_test_support.h"
+
+namespace elastic::coordinator {
+namespace {
+
+using namespace protocol;
+using testing::Answer;
+using testing::kLimitMs;
+using testing::report_of;
+using testing::Successor;
+using testing::Watched;
+using testing::watching;
+
+JobRules restarting(std::optional<std::int64_t> timeout_ms = kLimitMs, int hangs = 3) {
+  JobRules rules = watching(timeout_ms);
+  rules.hang_restarts = hangs;
+  return rules;
+}
+
+TEST_CASE("a hang ends its round: all are told what is done before any is told to stop, and another round follows") {
+  Watched job(2, restarting());
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  job.step(1, 1);
+  const CollectEvidence order = job.hang();
+  CHECK(job.tells(1, order).all<StopWorkers>().empty());
+  const Answer answer = job.tells(2, order);
+  const auto told = answer.all<HangTold>();
+  REQUIRE(told.size() == 2);
+  CHECK(*report_of(told[0].second).find_text("action") == "restart (hang 1 of 3)");
+  CHECK(told[0].second.text.find("action: restart (hang 1 of 3)") != std::string::npos);
+  const auto stopped = answer.all<StopWorkers>();
+  REQUIRE(stopped.size() == 2);
+  CHECK(stopped[0].second.hangs);
+  CHECK(!stopped[0].second.aborts);
+  job.stop(1, {testing::failure(0, 15, true)});
+  const auto again = job.stop(2).all<PrepareRound>();
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].second.reason == "the job hung: rank 3 (node node2) is not in the collective that others wait in");
+  CHECK(!again[0].second.charged);
+  CHECK(again[0].second.restart_count == 0);
+}
+
+TEST_CASE("a node that is blamed twice is out, and its host is let in no more") {
+  Watched job(2, restarting(), 2, 1);
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  for (const int hangs : {1, 2}) {
+    job.step(1, 1);
+    REQUIRE(job.all_tell(job.hang()).all<StopWorkers>().size() == 2);
+    job.stop(1);
+    const Answer answer = job.stop(2);
+    CHECK(answer.all<Rejected>().size() == (hangs == 2 ? 1U : 0U));
+    const auto next = answer.all<PrepareRound>();
+    REQUIRE(next.size() == (hangs == 2 ? 1U : 2U));
+    CHECK(next[0].second.place.world_size == (hangs == 2 ? 2 : 4));
+    if (hangs == 1) job.open_store();
+  }
+  NodeJoins joins = job.joiner(9, 2);
+  joins.address = "node2";
+  const auto back = job.say(9, joins).all<Rejected>();
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].second.why == Rejected::Why::kExcluded);
+}
+
+TEST_CASE("a node that is blamed is replaced at once where another stands by") {
+  Watched job(2, restarting(), 2, 1);
+  job.join(3, 2);
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  job.step(1, 1);
+  const auto asked = job.pass_with({1, 2, 3}, kSuspectMs + 100).all<CollectEvidence>();
+  REQUIRE(asked.size() == 2);
+  const Answer told = job.all_tell(asked[0].second);
+  CHECK(*report_of(told.all<HangTold>().at(0).second).find_text("action") ==
+        "restart, without node 1 (node2) (hang 1 of 3)");
+  job.stop(1);
+  const Answer next = job.stop(2);
+  REQUIRE(next.all<Rejected>().size() == 1);
+  CHECK(next.all<Rejected>()[0].first == 2);
+  const auto prepared = next.all<PrepareRound>();
+  REQUIRE(prepared.size() == 2);
+  CHECK(prepared[0].first + prepared[1].first == 1 + 3);
+}
+
+// Nodes that have not passed are asked once, and all are fit.
+class OnePhase : public CheckPlan {
+ public:
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
+    return std::ranges::all_of(nodes, &CheckNode::passed) ? 0 : 1;
+  }
+  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
+                                  const CheckRules&) const override {
+    return std::vector<std::string>(nodes.size(), "check");
+  }
+  std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
+    return {};
+  }
+};
+
+TEST_CASE("where the links are suspected all nodes are checked before the next round, and before no other one") {
+  Watched job(2, restarting(), 2, 0, std::make_unique<OnePhase>());
+  // Nodes that have passed are checked again.
+  for (const RoundNumber next : {1U, 2U}) {
+    job.step(1, 1);
+    const Answer told = job.all_tell(job.hang());
+    REQUIRE(report_of(told.all<HangTold>().at(0).second).find("verdict")->find("rule")->as_integer() == 10);
+    job.stop(1);
+    CHECK(job.stop(2).all<RunCheck>().size() == 2);
+    CHECK(job.say(1, StoreIsOpen{next, {"10.0.0.1", 4000}}).all<RunWorkers>().empty());
+    job.say(1, CheckDone{next, 0, "ok"});
+    CHECK(job.say(2, CheckDone{next, 0, "ok"}).all<RunWorkers>().size() == 2);
+  }
+  job.fail(1, testing::failure(0, 1));
+  job.stop(1, {testing::failure(0, 1)});
+  CHECK(job.stop(2).all<RunCheck>().empty());
+}
+
+TEST_CASE("without a limit that is given, or learned from 16 steps, a hang is told and ends nothing") {
+  for (const int steps : {10, 20}) {
+    Watched job(2, restarting(std::nullopt));
+    job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+    for (int i = 0; i < steps; ++i) {
+      job.step(1, i);
+      job.wait(1'000);
+    }
+    const Answer silent = job.wait(70'000);
+    const auto asked = silent.all<CollectEvidence>();
+    REQUIRE(asked.size() == 2);
+    job.tells(1, asked[0].second);
+    const Answer answer = job.tells(2, asked[0].second);
+    REQUIRE(answer.all<HangTold>().size() == 2);
+    CHECK(answer.all<StopWorkers>().size() == (steps == 20 ? 2U : 0U));
+    const Json report = report_of(answer.all<HangTold>()[0].second);
+    CHECK((*report.find_text("action")).starts_with(steps == 20 ? "restart" : "none: "));
+  }
+}
+
+TEST_CASE("workers of a node of which not all stacks were read are to tell them themselves") {
+  Watched job(2, restarting());
+  job.facts.rank(1).stack.reset();
+  job.step(1, 1);
+  const auto stopped = job.all_tell(job.hang()).all<StopWorkers>();
+  REQUIRE(stopped.size() == 2);
+  for (const auto& [session, order] : stopped) CHECK(order.aborts == (job.first_rank(session) == 0));
+}
+
+TEST_CASE("progress while evidence is collected calls the restart off") {
+  Watched job(2, restarting());
+  job.step(1, 1);
+  const CollectEvidence order = job.hang();
+  job.tells(1, order);
+  CHECK(job.step(2, 2).all<HangOver>().size() == 2);
+  CHECK(job.tells(2, order).all<StopWorkers>().empty());
+}
+
+TEST_CASE("a hang more than hang_restarts allows ends the job, with both reasons") {
+  Watched job(2, restarting(kLimitMs, 0));
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  job.step(1, 1);
+  REQUIRE(job.all_tell(job.hang()).all<StopWorkers>().size() == 2);
+  job.stop(1);
+  const auto ended = job.stop(2).all<EndJob>();
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].second.verdict.outcome == Outcome::kFailed);
+  CHECK(ended[0].second.verdict.reason ==
+        "the job has hung 1 time, and hang_restarts=0 allows 0; rank 3 (node node2) is not in the collective that "
+        "others wait in");
+}
+
+TEST_CASE("a node whose workers cannot be ended when a hang ends their round costs itself, and not the job") {
+  Watched job(2, restarting());
+  job.step(1, 1);
+  REQUIRE(job.all_tell(job.hang()).all<StopWorkers>().size() == 2);
+  CHECK(job.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).all<EndJob>().empty());
+  job.stop(1);
+  const auto refused = job.stop(2).all<Rejected>();
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].second.why == Rejected::Why::kExcluded);
+  CHECK(refused[0].second.reason.find("a worker survived SIGKILL") != std::string::npos);
+}
+
+TEST_CASE("a coordinator that takes over after the verdict ends the round, and charges nobody again") {
+  Watched job(2, restarting());
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  job.step(1, 1);
+  const auto kept = job.all_tell(job.hang()).all<KeepState>();
+  REQUIRE(kept.size() == 2);
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kStopping);
+  const auto stopped = after.answer.all<StopWorkers>();
+  REQUIRE(stopped.size() == 2);
+  CHECK(stopped[0].second.hangs);
+  CHECK(after.answer.all<HangTold>().empty());
+}
+
+}  // namespace
+}  // namespace elastic::coordinator

@@ -1,0 +1,194 @@
+"""Hangs that end by themselves, with --hang=restart: docs/hangs.md."""
+# ctest: long
+
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+
+from hanging import WORKER
+from harness import wait_until
+from workers import free_port
+
+# In which round of the job this worker is.
+ROUND = """
+number = int(os.environ["ELASTIC_RUN_FENCE"].rsplit("-", 1)[1])
+"""
+
+
+class Job:
+    """A job whose ranks run `body` after what hanging.WORKER gives them."""
+
+    def __init__(self, elastic_run, script):
+        self._start = elastic_run.start
+        self._script = script
+        self.directory = pathlib.Path(elastic_run.directory)
+        self.logs = self.directory / "logs"
+        self.port = free_port()
+
+    def alone(self, body, *options, ranks=3, program=None, **popen):
+        program = program or self._script("train.py", WORKER + ROUND + body)
+        self.run = self._start("--standalone", f"--nproc-per-node={ranks}", f"--log-dir={self.logs}", "--hang=restart",
+                               "--hang-timeout=3s", *options, program, self.directory, **popen)
+        return self.run
+
+    def node(self, name, nnodes, body, *options):
+        """Node 127.0.0.1 hosts the coordinator."""
+        program = self._script("train.py", WORKER + ROUND + body)
+        return self._start(f"--nnodes={nnodes}", "--nproc-per-node=2", "--rdzv-backend=c10d",
+                           f"--rdzv-endpoint=127.0.0.1:{self.port}", "--rdzv-id=job", "--hang=restart",
+                           "--hang-timeout=3s", f"--rdzv-conf=last_call_timeout=60,failover=off,is_host={int(name == '127.0.0.1')}",
+                           f"--local-addr={name}", f"--log-dir={self.logs}-{name}", *options, program, self.directory)
+
+    def note(self, name):
+        (self.directory / name).write_text("")
+
+    def report(self, attempt=0):
+        file, = self.logs.glob(f"*/attempt_{attempt}/hang/hang.json")
+        return json.loads(file.read_text())["hang"]
+
+
+@pytest.fixture
+def job(elastic_run, script):
+    return Job(elastic_run, script)
+
+
+LOADS = """
+def load_batch():
+    wait_for("never")
+
+
+"""
+
+SIGNALLED = """
+import signal
+
+
+def signalled(number, _):
+    note(f"signalled_{rank}", repr(time.time()))
+    os._exit(1)
+
+
+signal.signal(signal.SIGTERM, signalled)
+"""
+
+
+def test_a_hang_ends_its_round_and_training_goes_on(job):
+    result = job.alone(LOADS + SIGNALLED + """
+steps(3)
+if number == 0 and rank == 1:
+    load_batch()
+all_reduce()
+""").wait(timeout=120)
+    assert result.returncode == 0, result
+    assert "cause: rank 1 (node " in result.stderr, result
+    assert "action: restart (hang 1 of 3)" in result.stderr, result
+    # Nobody was signalled before the evidence was there.
+    evidence = [file.stat().st_mtime for file in job.logs.glob("*/attempt_0/hang/*_stacks.txt")]
+    signals = [float(file.read_text()) for file in job.directory.glob("signalled_?")]
+    assert evidence and signals and max(evidence) <= min(signals), (evidence, signals)
+    report = job.report()
+    assert (report["state"], report["action"]) == ("ended", "restart (hang 1 of 3)"), report
+
+
+def test_a_hang_costs_no_restart_and_more_of_them_than_are_allowed_end_the_job(job):
+    result = job.alone(LOADS + """
+note(f"count_{number}_{rank}", os.environ["TORCHELASTIC_RESTART_COUNT"])
+steps(3)
+if rank == 1:
+    load_batch()
+all_reduce()
+""", "--rdzv-conf=hang_restarts=1", "--max-restarts=5").wait(timeout=120)
+    assert result.returncode == 1, result
+    assert "the job has hung 2 times, and hang_restarts=1 allows 1; rank 1 (node " in result.stderr, result
+    counts = {file.name: file.read_text() for file in job.directory.glob("count_*")}
+    assert len(counts) == 6 and set(counts.values()) == {"0"}, counts
+
+
+def test_a_worker_that_is_stopped_is_continued_and_ended(job):
+    run = job.alone("""
+steps(3)
+if number == 0 and rank == 2:
+    note("waits")
+    wait_for("never")
+all_reduce()
+""")
+    wait_until((job.directory / "waits").exists, what="rank 2 to wait")
+    os.kill(int((job.directory / "pid_2").read_text()), signal.SIGSTOP)
+    result = run.wait(timeout=120)
+    assert result.returncode == 0, result
+    assert "stopped (state T)" in result.stderr and "SIGKILL" not in result.stderr, result
+
+
+# No Python, so that nobody can read its stack: SIGABRT comes first.
+SHELL = """#!/bin/bash
+trap 'echo aborted > "$1/aborted_$RANK"; exit 1' ABRT
+for step in 1 2 3; do echo "step=$step phase=train" > "$ELASTIC_RUN_PROGRESS"; done
+[ "${ELASTIC_RUN_FENCE##*-}" = 0000000000 ] || exit 0
+while :; do sleep 0.05; done
+"""
+
+
+def test_workers_whose_stacks_cannot_be_read_get_sigabrt_first(job, script):
+    result = job.alone("", "--no-python", ranks=2, program=script("train.sh", SHELL)).wait(timeout=120)
+    assert result.returncode == 0, result
+    assert sorted(file.name for file in job.directory.glob("aborted_*")) == ["aborted_0", "aborted_1"], result
+
+
+TWICE = LOADS + """
+steps(3)
+if world == 4 and os.environ["GROUP_RANK"] == "1" and os.environ["LOCAL_RANK"] == "0":
+    load_batch()
+all_reduce()
+"""
+
+
+def test_a_node_that_hangs_the_job_twice_is_out(job):
+    first = job.node("127.0.0.1", "1:2", TWICE)
+    second = job.node("127.0.0.2", "1:2", TWICE)
+    other = second.wait(timeout=120)
+    assert other.returncode == 1 and "the job hung, and this node is at fault" in other.stderr, other
+    result = first.wait(timeout=120)
+    assert result.returncode == 0, result
+    assert "action: restart (hang 1 of 3)" in result.stderr, result
+    assert "action: restart, without node 1 (127.0.0.2) (hang 2 of 3)" in result.stderr, result
+
+
+ELSEWHERE = LOADS + """
+steps(3)
+if os.environ["GROUP_RANK"] == str(1 - number) and os.environ["LOCAL_RANK"] == "0":
+    load_batch()
+all_reduce()
+"""
+
+
+def test_the_same_line_on_another_node_is_the_scripts_fault(job):
+    nodes = [job.node(name, "2", ELSEWHERE) for name in ("127.0.0.1", "127.0.0.2")]
+    for node in nodes:
+        result = node.wait(timeout=120)
+        assert result.returncode == 1, result
+        assert "the script is at fault, and no node" in result.stderr, result
+        assert "have hung at the same line, wait_for train.py:" in result.stderr, result
+
+
+# All ranks stand at the same place of the same collective, where nothing says who is at fault.
+TOGETHER = """
+def all_gather():
+    time.sleep(10000)
+
+
+steps(3)
+if number == 0:
+    all_gather()
+all_reduce()
+"""
+
+
+def test_where_the_links_are_suspected_all_nodes_are_checked_before_the_next_round(job):
+    nodes = [job.node(name, "2", TOGETHER, "--log-level=info") for name in ("127.0.0.1", "127.0.0.2")]
+    first, second = (node.wait(timeout=150) for node in nodes)
+    assert (first.returncode, second.returncode) == (0, 0), (first, second)
+    before, told, after = first.stderr.partition("action: restart (hang 1 of 3)")
+    assert told and "nodes checked" not in before and "2 nodes checked in" in after, first
