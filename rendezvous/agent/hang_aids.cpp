@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/limits.h"
+#include "src/base/text.h"
 
 namespace elastic::agent {
 
@@ -11,12 +12,16 @@ using namespace protocol;
 void HangAids::round_began(RoundNumber round) {
   *this = {};
   round_ = round;
+  runs_ = true;
 }
 
-bool HangAids::round_ends() { return std::exchange(*this, {}).collection_.has_value(); }
+bool HangAids::round_ends() {
+  runs_ = false;
+  return std::exchange(collection_, std::nullopt).has_value();
+}
 
 void HangAids::on(const CollectEvidence& message, Effects& out) {
-  if (message.round != round_) return;
+  if (!runs_ || message.round != round_) return;
   collection_ = message.collection;
   out.push_back(ReadEvidence{message});
 }
@@ -40,8 +45,17 @@ void HangAids::on(const HangOver& message, Effects& out) {
   out.push_back(TellHangOver{message});
 }
 
+void HangAids::on(const StopWorkers& message, Effects& out) {
+  if (!message.hangs || message.round != round_ || is_told_) return;
+  out.push_back(
+      Warn{format("round {} hangs, and is stopped for that; the verdict has not reached this node, but it may "
+                  "stand in the logs of the others",
+                  message.round),
+           "hang_verdict_missing"});
+}
+
 void HangAids::on(const SignsSeen& event, std::int64_t now_ms, Effects& out) {
-  if (event.round != round_) return;
+  if (!runs_ || event.round != round_) return;
   const bool tells_disks = event.disks_move && now_ms - disks_told_ms_ >= limits::kProgressReportMs;
   // What holds is told again, since another coordinator may have taken over.
   const bool tells_again = event.facts != HangFacts{} && now_ms - facts_told_ms_ >= limits::kProgressReportMs;

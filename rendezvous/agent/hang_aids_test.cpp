@@ -64,15 +64,35 @@ TEST_CASE("evidence is read no more when the alarm is withdrawn, and when the ro
   CHECK(node.on(CollectEvidence{.round = 4, .collection = 3}).empty());
 }
 
-TEST_CASE("a verdict about a hang is told until there is progress or the round ends") {
+TEST_CASE("what the coordinator has found of a round is told, also where its workers have ended before that came") {
+  for (const bool ends_first : {false, true}) {
+    CAPTURE(ends_first);
+    Round node;
+    if (ends_first) node.aids.round_ends();
+    CHECK(node.on(HangTold{.round = 3}).empty());
+    const Effects told = node.on(HangTold{.round = 4, .text = "no progress for 12 s"});
+    REQUIRE(told.size() == 1);
+    CHECK(std::get<TellHang>(told[0]).told.text == "no progress for 12 s");
+    CHECK(node.on(HangOver{.round = 3}).empty());
+    CHECK(std::holds_alternative<TellHangOver>(node.on(HangOver{.round = 4}).at(0)));
+    node.aids.round_began(5);
+    CHECK(node.on(HangTold{.round = 4}).empty());
+  }
+}
+
+TEST_CASE("a node that is to stop for a hang of which it has heard no verdict says that") {
+  const StopWorkers order{.round = 4, .hangs = true};
   Round node;
-  CHECK(node.on(HangTold{.round = 3}).empty());
-  CHECK(node.on(HangTold{.round = 4, .what = HangTold::What::kNotArmed}).size() == 1);
-  CHECK_FALSE(node.aids.is_told());
-  CHECK(node.on(HangTold{.round = 4}).size() == 1);
-  CHECK(node.aids.is_told());
-  CHECK(node.on(HangOver{.round = 4}).size() == 1);
-  CHECK_FALSE(node.aids.is_told());
+  CHECK(node.on(StopWorkers{.round = 3, .hangs = true}).empty());
+  CHECK(node.on(StopWorkers{.round = 4}).empty());
+  node.on(HangTold{.round = 4, .what = HangTold::What::kNotArmed});
+  const Effects untold = node.on(order);
+  REQUIRE(untold.size() == 1);
+  CHECK(std::get<Warn>(untold[0]).event == "hang_verdict_missing");
+  node.on(HangTold{.round = 4});
+  CHECK(node.on(order).empty());
+  node.on(HangOver{.round = 4});
+  CHECK(node.on(order).size() == 1);  // of this one it has heard none
 }
 
 TEST_CASE("the coordinator is told of signs when they change, and of disks and signs that hold now and then") {

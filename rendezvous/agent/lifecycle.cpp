@@ -200,8 +200,10 @@ void Lifecycle::on(const ErrorFileWritten& event, std::int64_t, Effects& out) {
   stop(SIGTERM, Cause::kOurs, out);
 }
 
-void Lifecycle::on(const StopWorkers& message, std::int64_t, Effects& out) {
+void Lifecycle::on(const StopWorkers& message, std::int64_t now_ms, Effects& out) {
   if (message.round != round_.number()) return;
+  hang_.on(message, out);
+  if (message.hangs && state_ == State::kStopping) return hurry_for_hang(now_ms, out);
   if (!message.hangs || state_ != State::kRunning) return stop(SIGTERM, Cause::kOthersOrder, out);
   state_ = State::kStopping;
   sweep_.begin_of_hang(message.aborts, settings_.shutdown_timeout_ms, out);

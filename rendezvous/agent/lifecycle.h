@@ -149,7 +149,11 @@ class Lifecycle {
   // Leaves with its own success, whatever becomes of the job.
   void depart(Effects& out);
   protocol::Verdict stopped_by_order() const;
-  void hurry(std::int64_t now_ms, Effects& out);
+  // Leaves workers that are being stopped already no more time than this.
+  void hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out);
+  // A worker has failed here, and then the order has come to end the round for a hang: who hangs beside it is ended as
+  // on the other nodes.
+  void hurry_for_hang(std::int64_t now_ms, Effects& out);
 
   // Processes of a round are being ended, or the node lingers after that.
   bool ends_processes() const { return state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_); }

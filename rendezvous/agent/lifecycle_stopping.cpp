@@ -1,4 +1,5 @@
 // How the workers of a round are stopped, and what signals to elastic-run do.
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -155,7 +156,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     if (insists && details_.are_being_gathered()) return details_.gathered({}, out);
     if (insists && !sweep_.has_killed()) return sweep_.kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
-    if (leaving_.is_first_termination(event)) hurry(now_ms, out);
+    if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, now_ms, out);
     return;
   }
   const bool by_worker = event.worker != 0;
@@ -164,7 +165,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
                               signal_name(event.signal), event.worker),
                        "signal_from_worker"});
   }
-  if (leaving_.is_first_termination(event)) hurry(now_ms, out);
+  if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, now_ms, out);
   leave(by_worker ? Cause::kOurs : Cause::kFromOutside, out);
 }
 
@@ -187,11 +188,16 @@ void Lifecycle::leave(Cause cause, Effects& out) {
   leave_unasked(out);
 }
 
-// Leaves workers that are being stopped already no more time than a SIGTERM to elastic-run would.
-void Lifecycle::hurry(std::int64_t now_ms, Effects& out) {
+void Lifecycle::hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out) {
   const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
   if (!stopping || lingers_ != Lingers::kNot || sweep_.has_killed()) return;
-  timer_.shorten(settings_.terminated_timeout_ms, now_ms, out);
+  timer_.shorten(longest_ms, now_ms, out);
+}
+
+void Lifecycle::hurry_for_hang(std::int64_t now_ms, Effects& out) {
+  if (lingers_ != Lingers::kNot || sweep_.has_killed()) return;
+  out.push_back(SignalWorkers{SIGCONT});
+  hurry(std::min(settings_.shutdown_timeout_ms, Sweep::kHangMs), now_ms, out);
 }
 
 }  // namespace elastic::agent

@@ -1,0 +1,79 @@
+// A node whose round hangs, and ends for that.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <vector>
+
+#include "rendezvous/agent/lifecycle.h"
+
+using namespace elastic;
+using namespace elastic::agent;
+using namespace elastic::protocol;
+
+namespace {
+
+template <class Kind>
+std::vector<Kind> all(const Effects& effects) {
+  std::vector<Kind> found;
+  for (const Effect& effect : effects) {
+    if (const auto* match = std::get_if<Kind>(&effect)) found.push_back(*match);
+  }
+  return found;
+}
+template <class Kind>
+Kind the(const Effects& effects) {
+  const std::vector<Kind> found = all<Kind>(effects);
+  REQUIRE(found.size() == 1);
+  return found[0];
+}
+
+// Node 1 of two, whose two workers run in round 4.
+struct Node {
+  Node() {
+    from(PrepareRound{.round = 4, .place = {1, 2, 2, 4, 2, 4}, .membership = 99});
+    the<StartWorkers>(from(RunWorkers{4, {"10.0.0.1", 4000}}));
+  }
+  Effects on(const Event& event) { return life.on_event(event, now_ms); }
+  Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
+
+  Lifecycle life = Lifecycle({.local_world_size = 2});
+  std::int64_t now_ms = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a verdict that ends the round is told though a worker has failed before it came") {
+  for (const bool all_are_gone : {false, true}) {
+    CAPTURE(all_are_gone);
+    Node node;
+    node.on(WorkerExited{0, {.code = 1}, 5});  // its peers on the other node were told to stop before this node was
+    if (all_are_gone) node.on(AllGone{});
+    CHECK(the<TellHang>(node.from(HangTold{.round = 4, .text = "no progress"})).told.text == "no progress");
+    CHECK(all<Warn>(node.from(StopWorkers{.round = 4, .hangs = true})).empty());
+  }
+}
+
+TEST_CASE("who hangs beside a worker that has failed before the order came is continued, and waited for no longer") {
+  Node node;
+  CHECK(the<StartTimer>(node.on(WorkerExited{0, {.code = 1}, 5})).delay_ms == 30'000);
+  node.now_ms = 1'000;
+  node.from(HangTold{.round = 4});
+  const Effects stopped = node.from(StopWorkers{.round = 4, .hangs = true});
+  CHECK(the<SignalWorkers>(stopped).signal == SIGCONT);
+  CHECK(the<StartTimer>(stopped).delay_ms == 5'000);
+  CHECK(the<SignalWorkers>(node.on(TimerFired{})).signal == SIGKILL);
+  CHECK(node.from(StopWorkers{.round = 4, .hangs = true}).empty());
+}
+
+TEST_CASE("a round that hangs is stopped as such, and evidence is read no more") {
+  Node node;
+  node.from(CollectEvidence{.round = 4, .collection = 1});
+  node.from(HangTold{.round = 4});
+  const Effects stopped = node.from(StopWorkers{.round = 4, .hangs = true, .aborts = true});
+  CHECK(std::holds_alternative<StopEvidence>(stopped.front()));
+  CHECK(all<SignalWorkers>(stopped).at(0).signal == SIGABRT);
+  CHECK(the<StartTimer>(stopped).delay_ms == 3'000);
+  // A coordinator that takes over gives the order again.
+  node.now_ms = 1'000;
+  CHECK(the<StartTimer>(node.from(StopWorkers{.round = 4, .hangs = true})).delay_ms == 2'000);
+}
