@@ -30,6 +30,7 @@ target_compile_options(elastic_flags INTERFACE
   # Where there is none these warnings are kept.
   $<$<NOT:$<BOOL:${CMAKE_DISABLE_PRECOMPILE_HEADERS}>>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>
   $<$<BOOL:${ELASTIC_WERROR}>:-Werror>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>  # ccache needs it where a header is precompiled
   # The same bytes wherever the source lies.
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=./build
   -fno-strict-aliasing -fstack-protector-strong)

@@ -32,20 +32,23 @@ packages_for_python=(
 packages_for_example=(
   dataset-fashion-mnist # the images that examples/fashion_mnist.py learns
 )
-packages_for_tests=(
+packages_for_gate=(
+  ccache                # what was compiled once for some clone is not compiled again
   binutils              # strip and readelf, for the size and the linking of the binary
   zsh fish              # the completions are loaded by the real shells (bash is always there)
   man-db mandoc         # the manual page is formatted and checked
   procps                # ps and pkill, as users have them
-  prometheus            # scrapes /metrics, and promtool checks it; its daemon is kept from starting
   iproute2              # ip and ss, for network namespaces
   nftables              # nft: hosts behind firewalls
   strace                # shows that a dry run starts nothing
   shellcheck            # reads these scripts
   clang-format-14       # holds the layout of the sources
+  busybox-static musl musl-tools  # systems without glibc, and workers for them
+)
+packages_for_tests=(  # what only `scripts/test full` runs
+  prometheus            # scrapes /metrics, and promtool checks it; its daemon is kept from starting
   lintian               # reads the .deb
   debootstrap           # makes the bare system on which the packages are installed
-  busybox-static musl musl-tools  # systems without glibc, and workers for them
   slurmctld slurmd slurm-client munge # a real Slurm, whose daemons the tests start themselves
 )
 packages_for_fuzzing=(
@@ -210,16 +213,19 @@ mask_daemons() {
 
 # Brings build/PRESET up to date: ensure_build PRESET [TARGET ...], all targets by default.
 ensure_build() {
-  local preset=$1 directory=$root/build/$1 stamp=$root/build/$1/.configured fresh=()
+  local preset=$1 directory=$root/build/$1 stamp=$root/build/$1/.configured fresh=() launcher configured
   shift
+  launcher=$(command -v ccache || true)
+  configured=$root${launcher:+ with $launcher}
   lock "$root/build/$preset.lock"
   # A clone that was moved, or presets that changed, need a build directory from scratch.
   if [[ ! -f $directory/build.ninja || ! -f $stamp || $root/CMakePresets.json -nt $stamp ||
-    $(<"$stamp") != "$root" ]]; then
+    $(<"$stamp") != "$configured" ]]; then
     [[ ! -e $directory/CMakeCache.txt ]] || fresh=(--fresh)
-    with_progress "configuring ($preset)" in_root cmake --preset "$preset" "${fresh[@]}" ||
+    with_progress "configuring ($preset)" in_root cmake --preset "$preset" "${fresh[@]}" \
+      ${launcher:+"-DCMAKE_C_COMPILER_LAUNCHER=$launcher" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher"} ||
       die "cmake could not configure the preset $preset"
-    printf '%s\n' "$root" >"$stamp"
+    printf '%s\n' "$configured" >"$stamp"
   fi
   build_if_needed "$preset" "$directory" "$@" || die "the build ($preset) failed"
   unlock
@@ -234,11 +240,29 @@ build_if_needed() {
   if [[ $answer == *"no work to do"* ]]; then
     nothing_to_do
   else
-    with_progress "compiling ($preset)" ninja -C "$directory" -j "$(nproc)" "$@"
+    with_progress "compiling ($preset)" "${cached[@]}" ninja -C "$directory" -j "$(nproc)" "$@"
   fi
 }
 
 in_root() { (cd -- "$root" && "$@"); }
+
+# ccache takes what it knows from any clone, wherever it lies; these are what it needs for that with precompiled headers.
+cached=(env "CCACHE_BASEDIR=$root" CCACHE_NOHASHDIR=true "CCACHE_SLOPPINESS=pch_defines,time_macros")
+# How often ccache has known what it was asked, and how often it has not, until now: "HITS MISSES".
+cache_counts() {
+  ccache --print-stats 2>/dev/null | awk '
+    $1 == "direct_cache_hit" || $1 == "preprocessed_cache_hit" { hits += $2 }
+    $1 == "cache_miss" { misses += $2 }
+    END { print hits + 0, misses + 0 }' || true
+}
+# What happened between two answers of cache_counts, in words: "12 of 345 (3 %)".
+cache_hits() {
+  awk -v before="$1" -v after="$2" 'BEGIN {
+    split(before, b); split(after, a)
+    hits = a[1] - b[1]; asked = hits + a[2] - b[2]
+    printf "%d of %d (%d %%)\n", hits, asked, asked ? 100 * hits / asked : 0
+  }'
+}
 
 # --- Python environment -----------------------------------------------------------------------
 

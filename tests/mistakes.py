@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Mistakes that the simulator, the model of succession and the fuzzer must find, planted while those programs are built.
+"""Mistakes that the simulator, the model of succession, the fuzzer and the gate of the test suite must find, planted
+while the programs that have them are built.
 
     mistakes.py PROGRAM --files              which files of the product PROGRAM has with mistakes, one a line
     mistakes.py PROGRAM FILE ROOT OUT        writes OUT: ROOT/FILE with the mistakes of PROGRAM that concern it
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 
 class Mistake(NamedTuple):
-    letter: str  # simulate_mutants --mutant; empty: always there
+    letter: str  # of --mutant; a word for elastic-run-planted; empty: always there
     meaning: str
     file: str
     text: str
@@ -27,6 +28,10 @@ AGENT = "rendezvous/agent/"
 LOCATE = "rendezvous/locate/"
 SUCCESSION = "rendezvous/succession/"
 HANG = "health/hang/"
+REPORT = "src/report/"
+
+# What a source with a mistake includes, by what the mistake says.
+SEAMS = {"mutant::": "tests/simulation/mutant.h", "planted::": "tests/planted/planted.h"}
 
 MISTAKES = {
     "simulate_mutants": [
@@ -274,6 +279,47 @@ MISTAKES = {
                 "  } else if (settings_.first_timeout_ms || mutant::is('o')) {\n"
                 "    if (mutant::is('o')) return learned_.limit(phase_, settings_);\n"),
     ],
+    "elastic-run-planted": [
+        Mistake("exit_not_told", "the coordinator does not hear that a worker has failed", AGENT + "lifecycle.cpp",
+                "  out.push_back(ToCoordinator{WorkerFailed{round_.number(), *round_.cause()}});\n",
+                "  if (planted::is(\"exit_not_told\")) return;\n"
+                "  out.push_back(ToCoordinator{WorkerFailed{round_.number(), *round_.cause()}});\n"),
+        Mistake("lease_not_kept", "workers live on when their lease is over", AGENT + "lifecycle.cpp",
+                "  if (dismissed_) return false;\n  // Nobody can take",
+                "  if (dismissed_ || planted::is(\"lease_not_kept\")) return false;\n  // Nobody can take"),
+        Mistake("store_used_again", "a round has the store of the round before", "rendezvous/store/store_host.cpp",
+                "void StoreHost::close() {\n",
+                "void StoreHost::close() {\n  if (planted::is(\"store_used_again\")) return;\n"),
+        Mistake("store_used_again", "", "rendezvous/store/store_host.cpp",
+                "  Result<std::uint16_t> port = settings_.port;\n",
+                "  if (planted::is(\"store_used_again\") && server_)\n"
+                "    return protocol::StoreEndpoint{settings_.master_addr, server_->port()};\n"
+                "  Result<std::uint16_t> port = settings_.port;\n"),
+        Mistake("orphan", "a process whose parent has ended is not adopted, and survives", "src/process/guardian.cpp",
+                "ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);",
+                "ELASTIC_CHECK(planted::is(\"orphan\") || prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);"),
+        Mistake("orphan", "", "src/process/tree.cpp",
+                "ELASTIC_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);",
+                "ELASTIC_CHECK(planted::is(\"orphan\") || prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);"),
+        Mistake("restart_not_counted", "a worker's failure is not charged to --max-restarts",
+                COORDINATOR + "budget.cpp",
+                "  ++used_;\n",
+                "  if (!planted::is(\"restart_not_counted\")) ++used_;\n"),
+        Mistake("cause_not_printed", "the report on the screen does not say what failed first", REPORT + "summary.cpp",
+                "report.first_failed_elsewhere) return last;",
+                "report.first_failed_elsewhere || planted::is(\"cause_not_printed\"))\n    return last;"),
+        Mistake("cause_not_printed", "", REPORT + "short_report.cpp",
+                "Outcome::kStopped || first == nullptr)",
+                "Outcome::kStopped || first == nullptr || planted::is(\"cause_not_printed\"))"),
+        Mistake("unfit_node_let_in", "a node that has failed the check trains", COORDINATOR + "coordinator_check.cpp",
+                "  for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);\n",
+                "  for (const CheckPlan::Unfit& found : unfit)\n"
+                "    if (!planted::is(\"unfit_node_let_in\")) leave_out(found, out);\n"),
+        Mistake("status_0", "elastic-run ends with status 0 though the job has failed", "cli/run/launch.cpp",
+                "  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;\n",
+                "  if (planted::is(\"status_0\")) return 0;\n"
+                "  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;\n"),
+    ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",
                 "  const std::uint64_t length = *announced;\n",
@@ -291,8 +337,8 @@ def planted(program, file, source):
                      f"{program} replaces, and not once; write the mistake anew:\n{mistake.text}")
         source = source.replace(mistake.text, mistake.becomes)
     # Messages of the compiler name the file in which the code is to be repaired.
-    seam = '#include "tests/simulation/mutant.h"\n' if "mutant::" in source else ""
-    return f'{seam}#line 1 "{file}"\n{source}'
+    seams = "".join(f'#include "{header}"\n' for word, header in SEAMS.items() if word in source)
+    return f'{seams}#line 1 "{file}"\n{source}'
 
 
 def main():

@@ -1,4 +1,5 @@
 """What workers leave in the background: ended and named after success, or left alive with --leave-background."""
+# ctest: gate
 
 import fcntl
 import os
@@ -85,6 +86,7 @@ def test_of_many_that_are_ended_a_few_are_named_and_a_long_command_is_cut(elasti
     assert len(warning) < 2000
 
 
+@pytest.mark.timing  # kind F: it has 100 ms to end
 def test_what_ends_by_itself_with_its_worker_is_not_named(elastic_run):
     """As multiprocessing's resource tracker does: its pipe's end tells it. It has a tenth of a second for that."""
     result = elastic_run("--no-python", "bash", "-c", "exec 3> >(cat > /dev/null); echo text >&3",

@@ -1,4 +1,5 @@
 """Bad input: a message that names the input, the reason and the remedy, before anything is started."""
+# ctest: gate
 
 import errno
 import os

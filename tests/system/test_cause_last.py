@@ -1,4 +1,5 @@
 """What stands at the end of stderr, and in a container's termination message, when a job has failed."""
+# ctest: gate
 
 
 import pytest

@@ -1,4 +1,5 @@
 """--check-probe: the tests of pairs by the user's own program, with DLRover's contract."""
+# ctest: gate
 
 import json
 import os

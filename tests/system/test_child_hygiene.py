@@ -1,4 +1,5 @@
 """What a worker inherits: signals, limits, descriptors, directory, as elastic-run itself found them."""
+# ctest: gate
 
 import os
 import pathlib

@@ -2,6 +2,7 @@
 
 How elastic-run understood a command line is read off `--dry-run=json`, which starts nothing.
 """
+# ctest: gate
 
 import contextlib
 import io

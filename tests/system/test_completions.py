@@ -3,6 +3,7 @@
 bash and zsh run on a terminal; after the TAB a key of the test's own hands out the line as it then
 stands. fish answers without a terminal.
 """
+# ctest: gate
 
 import json
 import os

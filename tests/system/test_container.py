@@ -250,3 +250,4 @@ def test_a_daemon_is_dead_before_the_next_round_where_there_is_proc(begin):
     harness.wait_until(lambda: container.is_down_to(3), what="no zombie is left")
     os.kill(container.pid1, TERM)
     assert container.running.wait().returncode == 1
+# ctest: gate

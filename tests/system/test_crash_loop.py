@@ -1,4 +1,5 @@
 """A failure that every attempt would repeat: the job ends after the second one, unless --crash-loop=restart."""
+# ctest: gate
 
 import json
 import os

@@ -1,4 +1,5 @@
 """A worker that has ended while a debugger holds it: nobody else can take it, so that it is waited for."""
+# ctest: gate
 
 import contextlib
 import ctypes

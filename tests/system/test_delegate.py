@@ -1,4 +1,5 @@
 """ELASTIC_RUN_DELEGATE=torchrun: the way back, by the same command line."""
+# ctest: gate
 
 import sys
 

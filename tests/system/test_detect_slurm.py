@@ -238,7 +238,9 @@ def test_waiting_tasks_outlast_the_signals_that_the_whole_step_gets(step):
 
 # --- Signals
 
-@pytest.mark.parametrize("whom", ["every process", "the outer process"])
+@pytest.mark.parametrize("whom", [
+    pytest.param("every process", marks=pytest.mark.timing),  # kind E: signals sent within 250 ms
+    "the outer process"])
 def test_a_warning_reaches_each_worker_exactly_once(step, whom):
     step.nodes = 1
     running = step.start("--nproc-per-node=2")
@@ -255,6 +257,7 @@ def test_a_warning_reaches_each_worker_exactly_once(step, whom):
     assert result.returncode == 1 and count(result, USR1) == 2, result
 
 
+@pytest.mark.timing  # kind E: signals sent within 250 and 500 ms
 @pytest.mark.parametrize("whom", ["every process", "the outer process"])
 def test_a_cancelled_step_ends_in_order_and_each_worker_gets_sigterm_once(step, whom):
     nodes = step.start_all()

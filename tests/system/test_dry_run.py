@@ -1,4 +1,5 @@
 """--dry-run: the launch plan, each value with where it came from; and nothing happens."""
+# ctest: gate
 
 import json
 import os

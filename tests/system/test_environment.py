@@ -1,4 +1,5 @@
 """What a worker finds in its environment, and the directories that the variables name."""
+# ctest: gate
 
 import os
 import re

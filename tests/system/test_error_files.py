@@ -1,4 +1,5 @@
 """error.json: what workers leave there, whatever it is, and what elastic-run hands on to who started it."""
+# ctest: gate
 
 import json
 import os

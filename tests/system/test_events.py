@@ -1,4 +1,5 @@
 """--events, what happens in a launcher for programs; and torchelastic's events beside those of the real torchrun."""
+# ctest: gate
 
 import datetime
 import json

@@ -1,4 +1,5 @@
 """What each node of a job tells its user: who is waited for, why the job failed, who was not let in."""
+# ctest: gate
 
 import json
 import re

@@ -1,14 +1,18 @@
 """The coordinator's node is lost, and the others go on: --rdzv-conf=failover=majority."""
 # ctest: long
+# ctest: gate-cases
 
 import os
 import signal
 
 import pytest
 from networks import network  # noqa: F401 (a fixture)
-from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+from test_many_nodes import job, until_size  # noqa: F401 (a fixture)
 
-CONF = "failover=majority,loss_timeout=2,rejoin_timeout=20,join_timeout=60"
+# A lease is three fifths of the loss_timeout; on a busy machine a process may not run for a second or two.
+CONF = "failover=majority,loss_timeout=5,rejoin_timeout=20,join_timeout=60"
+# For where nobody falls silent.
+IN_ORDER = CONF.replace("loss_timeout=5", "loss_timeout=10")
 
 
 def start(job, host, nnodes="2:3", conf=CONF, arguments=lambda host: [], **options):
@@ -23,8 +27,7 @@ def begin(job, hosts, conf=CONF, **options):
     nodes = [start(job, hosts[0], **options)]
     nodes[0].wait_for_line("this node hosts the coordinator")
     nodes += [start(job, host, **options) for host in hosts[1:]]
-    for node in nodes:
-        assert environments(node, 1)[0]["WORLD_SIZE"] == str(len(hosts))
+    next_round(nodes)
     return nodes
 
 
@@ -43,8 +46,13 @@ def end(nodes):
 
 
 def next_round(nodes):
-    """What the workers of the next round were given, by node."""
-    return [environments(node, 1)[0] for node in nodes]
+    """What the workers were given in the next round that has these nodes and no others, by node."""
+    found = [until_size(node, len(nodes)) for node in nodes]
+    # A node that was slow may have been in one more of them.
+    while len(fences := {each.get("ELASTIC_RUN_FENCE") for each in found}) > 1:
+        found = [each if each["ELASTIC_RUN_FENCE"] == max(fences) else until_size(node, len(nodes))
+                 for node, each in zip(nodes, found)]
+    return found
 
 
 def host_of(nodes, found):
@@ -59,7 +67,6 @@ def test_the_others_go_on_when_all_processes_of_the_coordinators_node_are_killed
     nodes = begin(job, network(3))
     kill_all(nodes[0])
     found = next_round(nodes[1:])
-    assert {each["WORLD_SIZE"] for each in found} == {"2"}
     assert sorted(each["RANK"] for each in found) == ["0", "1"]
     assert host_of(nodes[1:], found)
     assert any("the coordinator's process has ended" in node.stderr.text for node in nodes[1:])
@@ -69,8 +76,7 @@ def test_the_others_go_on_when_all_processes_of_the_coordinators_node_are_killed
 def test_with_failover_evidence_none_the_others_wait_until_their_promises_are_over(network, job):
     nodes = begin(job, network(3), conf=CONF + ",failover_evidence=none")
     kill_all(nodes[0])
-    found = next_round(nodes[1:])
-    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    next_round(nodes[1:])
     for node in nodes[1:]:
         assert "the coordinator's process has ended" not in node.stderr.text
     end(nodes[1:])
@@ -80,8 +86,7 @@ def test_the_others_go_on_when_the_coordinators_host_is_cut_off_and_its_workers_
     hosts = network(3)
     nodes = begin(job, hosts)
     hosts[0].silence()
-    found = next_round(nodes[1:])
-    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    next_round(nodes[1:])
     nodes[0].wait_for_line("this coordinator of term .* resigns")
     hosts[0].restore()
     end(nodes[1:])
@@ -96,7 +101,7 @@ def test_one_of_two_that_are_left_goes_on_when_the_new_coordinators_node_is_kill
     host = host_of(nodes[1:], found)
     kill_all(host)
     last = next(node for node in nodes[1:] if node is not host)
-    assert environments(last, 1)[0]["WORLD_SIZE"] == "1"
+    next_round([last])
     end([last])
 
 
@@ -114,21 +119,18 @@ def test_half_of_the_nodes_does_not_go_on_without_the_coordinators(network, job)
     end(nodes[:2])
 
 
-# For where nobody falls silent: a machine with much other work must not cost a lease.
-IN_ORDER = CONF.replace("loss_timeout=2", "loss_timeout=10")
-
-
 def leaves_in_order(node):
     """SIGTERM to the coordinator's node: it ends as one that was told to."""
     node.send_signal(signal.SIGTERM)
     assert "stopped by SIGTERM; all workers have ended" in node.wait().stderr
 
 
+@pytest.mark.gate
+@pytest.mark.timing  # kind A: T = 10 s
 def test_the_coordinators_node_hands_over_when_it_gets_sigterm(network, job):
     nodes = begin(job, network(3), conf=IN_ORDER)
     leaves_in_order(nodes[0])
-    found = next_round(nodes[1:])
-    assert {each["WORLD_SIZE"] for each in found} == {"2"}
+    next_round(nodes[1:])
     nodes[0].wait_for_line("hands over to another node")
     for node in nodes[1:]:
         assert "killing the workers" not in node.stderr.text
@@ -138,7 +140,7 @@ def test_the_coordinators_node_hands_over_when_it_gets_sigterm(network, job):
 def test_one_of_two_nodes_goes_on_when_the_coordinators_is_told_to_leave(network, job):
     nodes = begin(job, network(2), nnodes="1:2", conf=IN_ORDER)
     leaves_in_order(nodes[0])
-    assert next_round(nodes[1:])[0]["WORLD_SIZE"] == "1"
+    next_round(nodes[1:])
     end(nodes[1:])
 
 
@@ -158,11 +160,9 @@ def test_the_others_do_not_wait_for_the_lease_of_a_coordinators_node_that_says_i
     network, job, which, count
 ):
     # Its lease would last for a minute and more.
-    conf = CONF.replace("loss_timeout=2", "loss_timeout=120")
-    nodes = begin(job, network(count), nnodes=f"1:{count}", conf=conf)
+    nodes = begin(job, network(count), nnodes=f"1:{count}", conf=CONF + ",loss_timeout=120")
     os.kill(nodes[0].launcher() if which == "launcher" else nodes[0].pid, signal.SIGKILL)
-    found = next_round(nodes[1:])
-    assert {each["WORLD_SIZE"] for each in found} == {str(count - 1)}
+    next_round(nodes[1:])
     nodes[0].wait()
     end(nodes[1:])
 

@@ -1,6 +1,7 @@
 """With failover=majority the coordinator's launcher, node or host is lost, or its network is cut in any way: who may go
 on does, and no rank lives twice, nor two worlds, whatever happens."""
 # ctest: long
+# ctest: gate-cases
 
 import os
 import re
@@ -14,8 +15,9 @@ from harness import wait_until
 from networks import network  # noqa: F401 (a fixture)
 from test_nothing_left import kill_in_one_call
 
-LOSS_TIMEOUT = 2
-CONF = "failover=majority,join_timeout=60,rejoin_timeout=30"
+LOSS_TIMEOUT = 5  # seconds, of which the lease is three fifths: nobody loses it because the machine is busy
+# No test waits for the end of these times.
+CONF = "failover=majority,join_timeout=100,rejoin_timeout=100"
 STANDS = "this node hosts the coordinator at port .*: the one before was lost"
 ELECTED = "it acts from now on"
 
@@ -50,7 +52,9 @@ def lose_host(host, node):
 
 
 @pytest.mark.parametrize("kind, lose", [
-    ("endpoint", lose_launcher), ("endpoint", lose_guardian), ("endpoint", lose_node), ("endpoint", lose_host),
+    ("endpoint", lose_launcher), ("endpoint", lose_guardian),
+    pytest.param("endpoint", lose_node, marks=pytest.mark.gate),
+    pytest.param("endpoint", lose_host, marks=pytest.mark.gate),
     ("file", lose_launcher), ("file", lose_host), ("tcpstore", lose_node), ("tcpstore", lose_host)])
 def test_the_others_go_on_whatever_is_lost_of_the_coordinators_node(cluster, kind, lose):
     nodes = begin(cluster, 4, kind)
@@ -85,11 +89,12 @@ CUTS = {  # who does not reach whom, and which nodes go on
 }
 
 
-@pytest.mark.parametrize("how", CUTS)
+@pytest.mark.parametrize("how", [pytest.param(how, marks=pytest.mark.gate) if how == "1|3" else how for how in CUTS])
 def test_one_side_goes_on_while_a_job_of_four_nodes_is_cut_and_all_of_them_when_it_is_not(cluster, how):
     nodes = begin(cluster, 4)
     cut, going_on = CUTS[how]
     pairs = cut(cluster.hosts)
+    before = {life.fence for life in cluster.assert_no_rank_lived_twice()}
     for one, other in pairs:
         one.cut_off_from(other)
     cut_at = time.monotonic()
@@ -97,10 +102,9 @@ def test_one_side_goes_on_while_a_job_of_four_nodes_is_cut_and_all_of_them_when_
     cluster.round_of(side)
     # All promises are over by then, and a candidate of the other side has stood in vain.
     wait_until(lambda: time.monotonic() > cut_at + 2 * LOSS_TIMEOUT, what="the other side to have looked on")
-    lives = cluster.assert_no_rank_lived_twice()
-    assert {life.host for life in lives if life.fence == lives[0].fence} == {host.name for host in cluster.hosts}
-    # All workers since then were of one side, however many rounds it took to have all of its nodes.
-    assert {life.host for life in lives if life.fence != lives[0].fence} == {cluster.hosts[index].name for index in going_on}
+    since = [life for life in cluster.assert_no_rank_lived_twice() if life.fence not in before]
+    # They were of one side, however many rounds it took to have all of its nodes.
+    assert {life.host for life in since} == {cluster.hosts[index].name for index in going_on}
     for one, other in pairs:
         one.reach_again(other)
     cluster.round_of(nodes)

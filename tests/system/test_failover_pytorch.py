@@ -14,6 +14,7 @@ from test_many_nodes import job  # noqa: F401 (a fixture)
 from test_many_nodes_pytorch import DDP, ONE_THREAD, kill_node, trains
 
 
+@pytest.mark.timing  # kind A: T = 3 s, beside PyTorch
 @pytest.mark.time_limit(500)
 @pytest.mark.parametrize("how", ["killed", "silenced"])
 def test_ddp_goes_on_without_the_coordinators_node_which_joins_when_it_is_reached_again(network, job, script, how):

@@ -137,3 +137,4 @@ def test_the_example_runs(elastic_run):
     result = elastic_run("--nproc-per-node=2", EXAMPLES / "fenced_directory.py", "shared")
     assert result.returncode == 0
     assert sorted(line.split(" has ")[0] for line in result.stdout.splitlines()) == ["rank 0", "rank 1"]
+# ctest: gate

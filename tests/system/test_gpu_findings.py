@@ -151,3 +151,4 @@ def test_an_xid_while_nodes_meet_makes_its_node_faulty(gpus, root):
 
 def test_all_rows_of_the_table_are_caused_here():
     assert set(rows().values()) == WORN_OUT | OTHER_NODE | BROKEN | NOT_BY_NVML
+# ctest: gate

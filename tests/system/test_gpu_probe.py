@@ -1,4 +1,5 @@
 """elastic-gpu-probe alone, over a socket pair, with stand-in libraries: each reply, each way to fail, each bound."""
+# ctest: gate
 
 import json
 import os
@@ -406,6 +407,7 @@ def test_a_slow_gather_is_repeated_less_often_and_as_often_by_all(pair, faults, 
     assert [device.close().stderr.splitlines()[-1] for device in (first, second)] == [f"{gathers} gathers"] * 2
 
 
+@pytest.mark.timing  # kind F: fails within 2 s
 def test_nccls_own_words_are_told_where_its_initialisation_fails(pair):
     first, second, id = pair(faults="init_fails@r1")
     replies = gather_both(first, second, id, deadline_ms=2000)
@@ -428,7 +430,9 @@ def test_ranks_with_different_versions_of_nccl_fail_and_say_them(opened, tmp_pat
         assert "22809" in reply["failed"] and "22105" in reply["failed"]
 
 
-@pytest.mark.parametrize("where, what", [("init", "NCCL initialization"), ("gather", "the all-gather")])
+@pytest.mark.parametrize("where, what", [
+    ("init", "NCCL initialization"),
+    pytest.param("gather", "the all-gather", marks=pytest.mark.timing)])  # kind F: initialized within 3 s
 def test_a_rank_that_hangs_is_ended_by_the_deadline_on_all_and_the_next_goes_well(pair, where, what):
     first, second, id = pair(faults=f"hang_in_{where}@r1")
     replies = gather_both(first, second, id, deadline_ms=3000)

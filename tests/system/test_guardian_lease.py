@@ -1,5 +1,6 @@
 """What the guardian does for a launcher that does not run any more: it enforces the lease of its workers, and says
 the node's last word. Driven through tests/stand_ins/guardian_driver.cpp, whose launcher never judges a lease."""
+# ctest: gate-cases
 
 import os
 import pathlib
@@ -124,16 +125,18 @@ def nobody_has_called(listener):
     return not select.select([listener], [], [], 0)[0]
 
 
-@pytest.mark.parametrize("place", ["cgroup", "no cgroup"])
-@pytest.mark.parametrize("shape, processes", [("plain", 1), ("child", 2), ("setsid", 2), ("double", 2), ("ignores", 1)])
-def test_no_worker_of_a_stopped_launcher_outlives_its_lease(elastic_run, request, static_c, place, shape, processes):
+@pytest.mark.parametrize("shape, processes, place", [
+    pytest.param(shape, processes, place, marks=[pytest.mark.gate] if (shape, place) == ("plain", "cgroup") else [])
+    for place in ("cgroup", "no cgroup")
+    for shape, processes in (("plain", 1), ("child", 2), ("setsid", 2), ("double", 2), ("ignores", 1))])
+def test_no_worker_of_a_stopped_launcher_outlives_its_lease(elastic_run, request, static_c, shape, processes, place):
     if place == "cgroup":
         request.getfixturevalue("has_cgroup")
     launcher = Launcher(elastic_run, *(["cgroup"] if place == "cgroup" else []))
     for _ in range(2):
         launcher.start_worker(static_c(SHAPES), shape, processes)
     descriptors = ends(launcher.workers)
-    until = launcher.lease(2000)  # there is time to stop it
+    until = launcher.lease(3000)  # there is time to stop it
     launcher.stop()
     assert wait_for(descriptors) >= until
     launcher.running.wait_for_line(
@@ -166,6 +169,7 @@ def test_a_launcher_that_hangs_is_not_waited_for(launcher, static_c):
     assert launcher.finish().returncode == 0
 
 
+@pytest.mark.timing  # kind E: renewed within 2 s
 @pytest.mark.parametrize("then", ["longer", "none"])
 def test_a_renewed_lease_lets_the_workers_live(launcher, static_c, then):
     launcher.start_worker(static_c(SHAPES))
@@ -183,6 +187,7 @@ def test_a_renewed_lease_lets_the_workers_live(launcher, static_c, then):
     assert result.returncode == 0 and "lease" not in result.stderr, result
 
 
+@pytest.mark.timing  # kind E: renewed within 2 s
 def test_a_renewed_lease_ends_as_well(launcher, static_c):
     """The guardian is not told of a renewal: it sees it when the lease before would be over."""
     launcher.start_worker(static_c(SHAPES))
@@ -251,6 +256,7 @@ def freezer():
     place.rmdir()
 
 
+@pytest.mark.timing  # kind E: frozen within 2 s
 def test_after_a_freeze_the_lease_is_over(launcher, static_c, freezer):
     freeze, thaw = freezer
     for shape, processes in [("plain", 1), ("double", 2)]:

@@ -1,4 +1,5 @@
 """The harness itself: what it promises to the other system tests. The program is sh, not elastic-run."""
+# ctest: gate
 
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """--health-hook: the user's own check of a host is run with the node check, and nothing of it is left."""
+# ctest: gate
 
 import json
 import os

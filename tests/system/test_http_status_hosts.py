@@ -1,4 +1,5 @@
 """Who sees what of a job's status from another host."""
+# ctest: gate
 
 import json
 import signal

@@ -1,4 +1,5 @@
 """One node's supervision: workers are started, watched, stopped and restarted, and the end is told."""
+# ctest: gate
 
 import os
 import re

@@ -1,4 +1,5 @@
 """What elastic-run itself says on stderr: its level, its events, as text and as JSON."""
+# ctest: gate
 
 import json
 import os

@@ -1,4 +1,5 @@
 """Who looks at the lives of a job's workers finds a rank that was there twice, and two worlds at once."""
+# ctest: gate
 
 import signal
 

@@ -1,4 +1,5 @@
 """Log files and what of them reaches the console: -r, -t, filters, prefixes, the directory's layout."""
+# ctest: gate
 
 import os
 import re

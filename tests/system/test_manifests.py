@@ -91,3 +91,4 @@ def test_a_token_lies_in_a_secret_that_is_mounted_for_its_pods_alone():
         [volume] = [each for each in pod["volumes"] if each["name"] == mount["name"]]
         assert mount["readOnly"] is True
         assert volume["secret"] == {"secretName": "train-token", "defaultMode": 0o400}
+# ctest: gate

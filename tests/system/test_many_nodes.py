@@ -1,5 +1,6 @@
 """A job over many nodes: real elastic-runs that meet over real sockets."""
 # ctest: long
+# ctest: gate-cases
 
 import json
 import os
@@ -27,6 +28,9 @@ time.sleep(600)
 
 # For nodes that are all that a round may have: it begins when the last of them has come, however late that is.
 ALL_COME = "last_call_timeout=60"
+
+# For jobs in which nobody falls silent: no machine is so busy that a node loses its lease of 12 s.
+NOBODY_IS_SILENT = "loss_timeout=20"
 
 
 class Job:
@@ -58,6 +62,14 @@ class Job:
 def environments(node, count):
     """What so many workers of a node found."""
     return [json.loads(node.wait_for_line(r"^env (.*)", timeout=60, stream="stdout").group(1)) for _ in range(count)]
+
+
+def until_size(node, size):
+    """What the node's worker found in its next round of so many. A busy machine may cost a lease, and so begin a round
+    that the test has not caused."""
+    while (found := environments(node, 1)[0])["WORLD_SIZE"] != str(size):
+        pass
+    return found
 
 
 @pytest.fixture
@@ -122,6 +134,7 @@ def test_a_survivor_that_waits_says_which_node_was_lost_and_how(job):
     other.wait()
 
 
+@pytest.mark.gate
 def test_a_restart_is_of_all_nodes_and_counts_once(job, script):
     once = script("once.py", WORKER.replace("time.sleep(600)", """
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":
@@ -132,7 +145,7 @@ if os.environ["RANK"] == "1":
     sys.exit(3)
 open("rank_0_is_up", "w").close()
 time.sleep(600)"""))
-    nodes = job.nodes(2, "--max-restarts=1", script=once)
+    nodes = job.nodes(2, "--max-restarts=1", script=once, conf=NOBODY_IS_SILENT)
     for node in nodes:
         first, second = environments(node, 2)
         assert (first["TORCHELASTIC_RESTART_COUNT"], second["TORCHELASTIC_RESTART_COUNT"]) == ("0", "1")
@@ -140,10 +153,11 @@ time.sleep(600)"""))
     assert [node.wait().returncode for node in nodes] == [0, 0]
 
 
+@pytest.mark.gate
 def test_a_killed_node_costs_no_restart_and_the_others_go_on(job):
     nodes = job.nodes(3, nnodes="2:3")
-    before = [environments(node, 1)[0] for node in nodes]
-    assert {each["WORLD_SIZE"] for each in before} == {"3"}
+    for node in nodes:
+        until_size(node, 3)
     victim = nodes[1]  # the first hosts the coordinator: its end would be the job's
     launcher = victim.launcher()
     for pid in (victim.pid, launcher):
@@ -151,8 +165,7 @@ def test_a_killed_node_costs_no_restart_and_the_others_go_on(job):
     victim.wait()
     others = [node for node in nodes if node is not victim]
     for node in others:
-        after = environments(node, 1)[0]
-        assert after["WORLD_SIZE"] == "2" and after["TORCHELASTIC_RESTART_COUNT"] == "0"
+        assert until_size(node, 2)["TORCHELASTIC_RESTART_COUNT"] == "0"
     for node in others:
         node.send_signal(signal.SIGTERM)
     for node in others:
@@ -234,6 +247,7 @@ def test_nodes_may_come_before_the_coordinator_which_may_be_alone(job):
     assert alone.wait().returncode == 0
 
 
+@pytest.mark.gate
 def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job):
     def coordinator():
         return job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
@@ -305,13 +319,14 @@ def test_between_hosts_the_master_is_where_rank_0_is_reached(network, job):
     assert master == rank_0.address
 
 
-@pytest.mark.parametrize("how", ["killed", "silenced"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("silenced", marks=pytest.mark.gate)])
 def test_a_node_that_is_lost_costs_no_restart(network, job, how):
     """Its ranks are taken away from the job, the others are told which node it was, and go on."""
     hosts = network(3)
     job.host = hosts[0].address
     nodes = [job.node(nnodes="2:3", conf=ALL_COME, preexec_fn=host.enter) for host in hosts]
-    assert {environments(node, 1)[0]["WORLD_SIZE"] for node in nodes} == {"3"}
+    for node in nodes:
+        until_size(node, 3)
     victim = nodes[1]
     if how == "killed":
         launcher = victim.launcher()
@@ -320,8 +335,7 @@ def test_a_node_that_is_lost_costs_no_restart(network, job, how):
     else:
         hosts[1].silence()
     for node in (nodes[0], nodes[2]):
-        found = environments(node, 1)[0]
-        assert (found["WORLD_SIZE"], found["TORCHELASTIC_RESTART_COUNT"]) == ("2", "0")
+        assert until_size(node, 2)["TORCHELASTIC_RESTART_COUNT"] == "0"
         assert "node1" in node.stderr.text
     for node in (nodes[0], nodes[2]):
         node.send_signal(signal.SIGTERM)

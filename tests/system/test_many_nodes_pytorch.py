@@ -114,6 +114,7 @@ sys.stdout.flush()
 {LEAVE}"""
 
 
+@pytest.mark.timing  # kind G: the cable is pulled while 38 steps are left
 @pytest.mark.time_limit(500)
 def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_and_the_host_is_done_first(
         network, job, script, half_of_the_data, tmp_path):

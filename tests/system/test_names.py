@@ -1,4 +1,5 @@
 """Started by the name of torchrun or dlrover-run, elastic-run speaks by that name."""
+# ctest: gate
 
 import shutil
 import signal

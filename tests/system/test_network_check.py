@@ -1,4 +1,5 @@
 """--network-check: faulty nodes are found and named before training, and left out."""
+# ctest: gate
 
 import json
 import re

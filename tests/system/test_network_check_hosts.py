@@ -53,6 +53,7 @@ def four_hosts(hosts, slow=None):
     return made
 
 
+@pytest.mark.timing  # kind G: rates of links
 @pytest.mark.parametrize("bad", [1, 3])
 def test_a_slow_link_makes_a_straggler_that_trains_or_is_left_out(hosts, bad):
     made = four_hosts(hosts, slow=bad)
@@ -61,6 +62,7 @@ def test_a_slow_link_makes_a_straggler_that_trains_or_is_left_out(hosts, bad):
     assert re.search(rf"node \d \({made[bad].name}\) is slow in the exchange", nodes[0].stderr.text), nodes[0].stderr.text
 
 
+@pytest.mark.timing  # kind G: rates of links
 def test_a_straggler_is_left_out_where_that_is_asked_for(hosts):
     made = four_hosts(hosts, slow=2)
     nodes = hosts.start_all(made, "--exclude-straggler", nnodes="3:4", script_arguments=["0"],
@@ -116,6 +118,7 @@ os.write(1, b"sum %d\\n" % ones[-1])
 """ + LEAVE
 
 
+@pytest.mark.timing  # kind G: each test of a pair within 1 s
 @pytest.mark.parametrize("bad", [0, 3])
 def test_pytorch_trains_without_a_host_whose_network_is_bad_even_if_it_has_the_coordinator(hosts, script, bad):
     made = hosts(4)

@@ -1,4 +1,5 @@
 """No worker of a node that the others have given up lives when theirs begin anew, whatever has stopped the node."""
+# ctest: gate-cases
 
 import os
 import pathlib
@@ -7,6 +8,7 @@ import time
 
 import pytest
 
+import lives
 from harness import alive, read_process, wait_until
 from lives import STAMPS, Worker
 from test_many_nodes import job  # noqa: F401 (a fixture)
@@ -23,7 +25,7 @@ class Cluster:
     """Three nodes of a job of two or three, one worker each."""
 
     def __init__(self, job, static_c, loss_timeout=LOSS_TIMEOUT):
-        self._job = job
+        self._directory = pathlib.Path(job.elastic_run.directory)
         self._program = static_c(STAMPS)
         options = {"nnodes": "2:3", "script": self._program, "conf": f"loss_timeout={loss_timeout}"}
         # As a shell starts a job: only a process group with a parent outside can be stopped by SIGTSTP.
@@ -35,15 +37,23 @@ class Cluster:
         self.left = [self.nodes[0], self.nodes[2]]
 
     def worker_of(self, node):
-        return Worker(node, pathlib.Path(self._job.elastic_run.directory))
+        return Worker(node, self._directory)
 
     def next_round(self, world):
-        """The workers of the nodes that are in it, which must be all of them."""
+        """The workers of the next round of all nodes, or of those that are left, and no others."""
         nodes = self.nodes if world == 3 else self.left
-        workers = [self.worker_of(node) for node in nodes]
-        assert [(each.world, each.restart) for each in workers] == [(world, 0)] * world
+        workers = []
+        for node in nodes:
+            while (worker := self.worker_of(node)).world != world:
+                pass
+            workers.append(worker)
+        assert [each.restart for each in workers] == [0] * world
         assert sorted(each.rank for each in workers) == list(range(world))
         return workers
+
+    def assert_no_rank_lived_twice(self):
+        """Nor two worlds, in any round until now."""
+        lives.check(self._directory)
 
     def end(self):
         for node in reversed(self.nodes):  # the coordinator last
@@ -67,6 +77,7 @@ def assert_gone_before(old, new):
     assert old.was_alive < min(each.began for each in new)
 
 
+@pytest.mark.gate
 def test_a_paused_agents_worker_is_dead_before_the_others_begin_and_it_comes_back(cluster):
     stop(cluster.launcher)
     old = cluster.workers[1]
@@ -78,6 +89,7 @@ def test_a_paused_agents_worker_is_dead_before_the_others_begin_and_it_comes_bac
     os.kill(cluster.launcher, signal.SIGCONT)
     back = cluster.next_round(3)
     assert_gone_before(old, back)
+    cluster.assert_no_rank_lived_twice()
     cluster.end()
 
 
@@ -95,6 +107,7 @@ def test_a_job_of_the_shell_that_is_paused_and_continued_late_lets_no_worker_go_
     cluster.end()
 
 
+@pytest.mark.timing  # kind A: T = 5 s, less than a lease from stop to continue
 def test_one_that_is_paused_and_continued_in_time_goes_on_as_if_nothing_had_been(cluster):
     old = cluster.workers[1]
     cluster.victim.send_signal(signal.SIGTSTP)
@@ -141,6 +154,7 @@ def test_an_agent_that_is_killed_leaves_no_worker_to_the_next_round(job, static_
     cluster.end()
 
 
+@pytest.mark.gate
 def test_a_guardian_and_agent_killed_at_once_leave_none_either(cluster):
     """Nobody is left who could say that the node is empty; the kernel ends its worker."""
     old = cluster.workers[1]
@@ -151,6 +165,7 @@ def test_a_guardian_and_agent_killed_at_once_leave_none_either(cluster):
     cluster.victim.wait()
     new = cluster.next_round(2)
     assert_gone_before(old, new)
+    cluster.assert_no_rank_lived_twice()
     cluster.nodes.remove(cluster.victim)
     cluster.end()
 

@@ -1,4 +1,5 @@
 """--on-event: a command of the site's is run once in the job for each event of a kind, and nothing of it is left."""
+# ctest: gate
 
 import json
 import os

@@ -1,4 +1,5 @@
 """An operator's orders: `elastic-run --drain=NODE` and `--stop`, each with `--status=HOST:PORT`."""
+# ctest: gate-cases
 
 import json
 import os
@@ -10,7 +11,7 @@ import pytest
 from harness import wait_until
 from http_client import get, http_port, status
 from networks import network  # noqa: F401 (a fixture)
-from test_many_nodes import ALL_COME, environments, job  # noqa: F401 (a fixture)
+from test_many_nodes import ALL_COME, NOBODY_IS_SILENT, environments, job  # noqa: F401 (a fixture)
 from workers import free_port
 
 TOKEN = "kq7-Zebra-0451-horizon"
@@ -64,14 +65,15 @@ def ranks(nodes):
     return found
 
 
+@pytest.mark.gate
 def test_a_drained_node_leaves_in_order_and_the_others_go_on_without_a_charged_restart(job, script, order):
-    nodes = job.nodes(3, nnodes="2:3", script=script("saves.py", SAVES))
-    before = ranks(nodes)
-    leaver = before[1][0]
-    told = drain(order, job.port, 1)
+    nodes = job.nodes(3, nnodes="2:3", script=script("saves.py", SAVES), conf=NOBODY_IS_SILENT)
+    # The first one hosts the coordinator, whichever rank it has.
+    rank, leaver = next((rank, node) for rank, (node, _) in ranks(nodes).items() if node is not nodes[0])
+    told = drain(order, job.port, rank)
     assert told.returncode == 0, told
-    assert re.fullmatch(r"node 1 \(.+\) leaves: its workers get SIGTERM and the time of its --shutdown-timeout to end; "
-                        r"then the other 2 nodes begin a new round, which --max-restarts does not count\n",
+    assert re.fullmatch(rf"node {rank} \(.+\) leaves: its workers get SIGTERM and the time of its --shutdown-timeout to "
+                        r"end; then the other 2 nodes begin a new round, which --max-restarts does not count\n",
                         told.stdout), told
     left = leaver.wait()
     assert left.returncode == 1 and "an operator has drained this node" in left.stderr, left

@@ -1,4 +1,5 @@
 """What workers write reaches the console: whole lines, every byte of stderr before the end, streams in order."""
+# ctest: gate
 
 import collections
 import fcntl

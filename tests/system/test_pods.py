@@ -1,4 +1,5 @@
 """elastic-run as the entrypoint of pods: their environments, replayed from pods/*.env."""
+# ctest: gate
 
 import contextlib
 import ctypes

@@ -1,4 +1,5 @@
 """--record and --replay: what the coordinator of a job was told, and what it decided of it, again."""
+# ctest: gate
 
 import json
 import os

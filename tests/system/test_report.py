@@ -1,4 +1,5 @@
 """elastic-run --report: what was said of a failed job, again, from what the run has left."""
+# ctest: gate
 
 import ctypes
 import json

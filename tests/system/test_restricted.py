@@ -287,3 +287,4 @@ assert kept[-1].recv(1) == b"", "the last one should have been closed"
     assert result.returncode == 0, result
     assert result.stderr == ("elastic-run: warning: the limit of open files, 40, is reached: further connections are "
                              "refused; raise it (ulimit -Hn)\n")
+# ctest: gate

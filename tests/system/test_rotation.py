@@ -1,4 +1,5 @@
 """--log-max-bytes: log files of workers are rotated between lines, and cost at most twice the size."""
+# ctest: gate
 
 import re
 

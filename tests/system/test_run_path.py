@@ -1,4 +1,5 @@
 """--run-path: the script is run inside an interpreter of ours, which stays until all workers of the node are done."""
+# ctest: gate
 
 import os
 import signal

@@ -1,4 +1,5 @@
 """The secret of a job: who has it may join, nobody else finds it out or does any harm."""
+# ctest: gate-cases
 
 import contextlib
 import os
@@ -156,7 +157,8 @@ class Crowd:
 
 
 @pytest.mark.time_limit(240)
-@pytest.mark.parametrize("secret", [SECRET, None], ids=["secret", "no secret"])
+@pytest.mark.parametrize("secret", [
+    pytest.param(SECRET, id="secret", marks=pytest.mark.gate), pytest.param(None, id="no secret")])
 def test_scans_garbage_and_floods_do_nothing_to_a_running_job(job, secret):
     """And whoever says nothing is shown the door, while a node that has the secret still comes in."""
     env = {"ELASTIC_RUN_TOKEN": secret}

@@ -1,4 +1,5 @@
 """Signals that reach elastic-run: the job ends in order, its workers get the same signal first."""
+# ctest: gate
 
 import os
 import signal

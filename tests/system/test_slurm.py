@@ -224,6 +224,7 @@ def test_a_stop_by_slurm_ends_in_order_before_its_sigkill(slurm, worker):
     assert "Killed" not in job.text, job.text  # as srun says of a task that Slurm has killed
 
 
+@pytest.mark.timing  # kind H: Slurm has 15 s to start the job
 @pytest.mark.time_limit(240)
 def test_usr1_before_the_time_limit_comes_once_and_the_job_can_be_requeued(slurm, worker):
     """scripts/slurm/requeue.sbatch. Slurm's least limit is a minute, and its warning may come a minute early."""

@@ -68,6 +68,7 @@ def soak_churn(elastic_run, tmp_path, run, seconds):
     return json.loads((tmp_path / "found").read_text())["runs"][run]
 
 
+@pytest.mark.timing  # kind A: all train again a second after the lease
 def test_nodes_come_and_go_for_a_minute_and_the_living_go_on(elastic_run, tmp_path):
     churn = soak_churn(elastic_run, tmp_path, "no budgets", 35)
     flap = soak_churn(elastic_run, tmp_path, "default budgets", 35)
@@ -75,6 +76,7 @@ def test_nodes_come_and_go_for_a_minute_and_the_living_go_on(elastic_run, tmp_pa
     assert flap["kills"] == 3 and len(flap["again_ms"]) == 3 and flap["kept_out_ms"] > 8000
 
 
+@pytest.mark.timing  # kind A: all train again 15 s after a loss
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
 def test_nodes_come_and_go_for_a_minute_and_the_coordinators_is_hit_as_often_as_any(elastic_run, tmp_path):
     found = soak_churn(elastic_run, tmp_path, "on the nodes", 40)
@@ -82,6 +84,7 @@ def test_nodes_come_and_go_for_a_minute_and_the_coordinators_is_hit_as_often_as_
     assert found["workers"] >= 3 * found["rounds"] > 0
 
 
+@pytest.mark.timing  # kind A: 12 processes compute beside the nodes
 def test_a_busy_machine_is_no_lost_node(elastic_run, tmp_path):
     result = elastic_run.start("load", "--seconds=6", "--hogs=12", "--json", tmp_path / "found",
                                program=[ROOT / "scripts/soak"],

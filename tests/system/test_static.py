@@ -187,3 +187,4 @@ def test_two_nodes_meet_restart_and_end_on_linux_4_18(start_on_4_18, script, che
     results = [node.wait(timeout=100) for node in nodes]
     assert [result.returncode for result in results] == [0, 0], results
     assert sorted(result.stdout for result in results) == [f"rank {rank} of 2\n" for rank in range(2)]
+# ctest: gate

@@ -1,5 +1,6 @@
 """The worker store over restarts: nothing of an earlier round reaches a later one, on one port or on
 another one each round."""
+# ctest: gate
 
 import contextlib
 import os

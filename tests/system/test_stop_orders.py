@@ -1,4 +1,5 @@
 """Who may order a stop, and that one order is one stop however often and to whomever it is given."""
+# ctest: gate
 
 import itertools
 import os

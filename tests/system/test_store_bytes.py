@@ -1,4 +1,5 @@
 """The protocol of the store as bytes on a socket; the same against our server and PyTorch's."""
+# ctest: gate
 
 import random
 

@@ -1,4 +1,5 @@
 """elastic-run --store-only: a worker store alone."""
+# ctest: gate
 
 import datetime
 import signal

@@ -1,4 +1,5 @@
 """What our store's server does beyond the protocol: strangers, rounds, descriptors, addresses."""
+# ctest: gate
 
 import resource
 import socket

@@ -1,5 +1,6 @@
 """What clients of several releases of PyTorch sent, and what their own servers answered, replayed
 against our server byte by byte. scripts/record-transcripts made the files and explains their form."""
+# ctest: gate
 
 import itertools
 import pathlib

@@ -1,4 +1,5 @@
 """A worker that even SIGKILL does not end: it waits in the kernel for a file server that never answers."""
+# ctest: gate
 
 import os
 import re

@@ -3,6 +3,7 @@
 A pseudo-terminal stands for the terminal and a few lines of Python for the shell with job control;
 one test asks a real bash.
 """
+# ctest: gate
 
 import os
 import re

@@ -1,6 +1,7 @@
 """Warm workers: after a restart, workers forked from an interpreter that has imported their modules. A stand-in for torch
 makes that cheap; what a warm worker is compared with a fresh one test_warm_scripts.py looks at, and when workers are fresh
 after all test_warm_fallbacks.py."""
+# ctest: gate-pytorch
 
 import os
 import re
@@ -26,6 +27,8 @@ def job(elastic_run, script, python):
     return Job(elastic_run, script, python)
 
 
+@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
+@pytest.mark.gate
 def test_each_restart_takes_the_workers_that_wait_and_others_wait_then(job):
     job.start(nproc=4)
     seen = set()
@@ -99,6 +102,7 @@ def test_fresh_workers_start_where_what_should_be_warm_is_dead_or_hangs(job, who
     assert re.search(why, result.stderr)
 
 
+@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
 def test_a_server_that_was_killed_is_started_again(job):
     job.start()
     job.workers(0)
@@ -161,6 +165,7 @@ def test_the_plan_says_why_workers_cannot_be_warm(elastic_run, job, argument, wh
     assert result.returncode == 0 and why in result.stdout, result
 
 
+@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
 def test_script_and_local_module_that_are_edited_between_failures_are_run_as_they_are_then(job):
     text = WORKER.replace("import torch\n", 'import torch, local\nos.write(1, f"script {} local {local.value}\\n".encode())\n')
     local = job.worker.parent / "local.py"

@@ -1,4 +1,5 @@
 """--wrap: a command before the workers of chosen ranks."""
+# ctest: gate
 
 import re
 

@@ -11,7 +11,6 @@ import pytest
 
 from harness import read_process, wait_until
 from networks import network  # noqa: F401 (a fixture)
-from store_servers import TorchProcess
 from test_many_nodes import ALL_COME, WORKER, environments, job  # noqa: F401 (a fixture)
 from workers import free_port
 
@@ -119,8 +118,11 @@ def test_whatever_else_listens_there_is_named(job, behave, word):
     assert f"127.0.0.1:{port}" in said and word in said
 
 
+@pytest.mark.timing  # kind F: join_timeout is 2 s, of which silence takes one
 def test_torchruns_own_store_is_named(elastic_run, job):
     """It hears of our protocol and says nothing: it is asked in its own tongue what it is."""
+    from store_servers import TorchProcess  # here: PyTorch takes seconds to import, and nobody else needs it
+
     store = TorchProcess(elastic_run)
     job.port = store.port
     said = last_words(job)
@@ -166,6 +168,7 @@ def test_another_secret_is_named_at_once_on_both_sides(job, theirs, ours, said):
     assert "round 2" not in rest.stderr, rest
 
 
+@pytest.mark.timing  # kind A: T = 3 s
 def test_a_node_that_has_slept_over_the_end_of_its_job_hears_the_verdict(job, script):
     """The coordinator is there still, for other jobs; the others have failed in a round without it."""
     alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}",

@@ -1,0 +1,3 @@
+"""For the tests of all directories."""
+
+pytest_plugins = ["failed_cases"]
