@@ -4,11 +4,10 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
-import zipfile
 
 import pytest
+from shells import Shell, can_import, finish
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -50,64 +49,12 @@ def test_every_package_is_listed_once_with_its_reason():
     assert sorted(packages) == sorted(set(packages))
 
 
-# --- scripts/lib.sh at work, with wheels of ours instead of gigabytes from PyPI ---------------------
-
-
-def make_wheel(directory, name, requires=()):
-    """A Python package with nothing in it, as pip wants it."""
-    info = f"{name}-1.0.dist-info"
-    files = {
-        f"{name}.py": "",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n" +
-                            "".join(f"Requires-Dist: {needed}\n" for needed in requires),
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    directory.mkdir(exist_ok=True)
-    with zipfile.ZipFile(directory / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
-        for path, text in files.items():
-            wheel.writestr(path, text)
-        wheel.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"]))
-
-
-class Shell:
-    """Runs lines of bash after a copy of lib.sh, in a place and with an environment of its own."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.wheels = directory / "wheels"
-        self.venv = directory / "cache/elastic-run/venv"
-        make_wheel(self.wheels, "needed")
-        make_wheel(self.wheels, "torch", requires=["needed"])
-        (directory / "scripts").mkdir()
-        shutil.copy(ROOT / "scripts/lib.sh", directory / "scripts")
-
-    def start(self, lines, **environment):
-        values = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "PIP_NO_INDEX": "1",
-                  "PIP_FIND_LINKS": str(self.wheels), "LANG": "C.UTF-8",
-                  "XDG_CACHE_HOME": str(self.directory / "cache")} | environment
-        return subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c",
-             f"source scripts/lib.sh; venv_needs_mib=10 steps_total=1; step here\n{lines}", "script"],
-            env={name: value for name, value in values.items() if value is not None},
-            text=True, cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def run(self, lines, **environment):
-        return finish(self.start(lines, **environment))
-
-
-def finish(process):
-    stdout, stderr = process.communicate(timeout=240)
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+# --- scripts/lib.sh at work ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def shell(tmp_path):
     return Shell(tmp_path)
-
-
-def can_import(venv, *names):
-    code = "import " + ", ".join(names)
-    return subprocess.run([venv / "bin/python", "-c", code], check=False).returncode == 0
 
 
 def test_an_environment_is_made_once(shell):
@@ -122,50 +69,6 @@ def test_an_environment_is_made_once(shell):
     assert shell.run("quiet_steps=yes; ensure_venv torch").stderr == ""
 
 
-def test_a_package_that_is_asked_for_later_is_added(shell):
-    assert shell.run("ensure_venv torch").returncode == 0
-    make_wheel(shell.wheels, "pytest")
-    result = shell.run("ensure_venv torch pytest")
-    assert "installing pytest from PyPI" in result.stderr
-    assert can_import(shell.venv, "torch", "pytest")
-
-
-def test_an_installation_that_failed_is_told_and_finished_next_time(shell):
-    (shell.wheels / "needed-1.0-py3-none-any.whl").unlink()
-    first = shell.run("ensure_venv torch")
-    assert first.returncode == 1
-    assert "No matching distribution found for needed" in first.stderr
-    assert "could not install: torch. Mend the cause and start again" in first.stderr
-    assert shell.run(f"venv_ready {shell.venv}").returncode == 1
-    make_wheel(shell.wheels, "needed")
-    assert shell.run("ensure_venv torch").returncode == 0
-    assert can_import(shell.venv, "torch", "needed")
-
-
-def test_an_installation_that_was_killed_is_made_afresh(shell):
-    # pip is replaced by something that leaves half a package behind and dies with the script.
-    killed = shell.run("install_with_pip() {\n"
-                       "  mkdir -p $1/lib/python3/site-packages/torch; touch $1/half\n"
-                       "  kill -KILL $$ $BASHPID\n}\nensure_venv torch")
-    assert killed.returncode == -signal.SIGKILL
-    assert (shell.venv / "half").exists()
-    assert shell.run("ensure_venv torch").returncode == 0
-    assert not (shell.venv / "half").exists() and can_import(shell.venv, "torch", "needed")
-
-
-def test_an_environment_of_the_users_is_added_to_and_nothing_else(shell):
-    theirs = shell.directory / "theirs"
-    subprocess.run(["/usr/bin/python3", "-m", "venv", theirs], check=True)
-    (theirs / "keep").write_text("mine")
-    # Also when the first try fails half-way.
-    (shell.wheels / "needed-1.0-py3-none-any.whl").rename(shell.wheels / "away")
-    assert shell.run("ensure_venv torch", ELASTIC_RUN_VENV=str(theirs)).returncode == 1
-    (shell.wheels / "away").rename(shell.wheels / "needed-1.0-py3-none-any.whl")
-    assert shell.run("ensure_venv torch", ELASTIC_RUN_VENV=str(theirs)).returncode == 0
-    assert (theirs / "keep").read_text() == "mine" and can_import(theirs, "torch", "needed")
-    assert not shell.venv.exists()
-
-
 def test_a_directory_that_is_no_environment_is_left_alone(shell):
     other = shell.directory / "other"
     other.mkdir()
@@ -175,29 +78,10 @@ def test_a_directory_that_is_no_environment_is_left_alone(shell):
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 
-def test_two_clones_at_once_make_one_environment(shell):
-    both = [shell.start("ensure_venv torch") for _ in range(2)]
-    results = [finish(process) for process in both]
-    assert [result.returncode for result in results] == [0, 0]
-    assert sum("installing torch" in result.stderr for result in results) == 1
-    assert can_import(shell.venv, "torch", "needed")
-
-
 def test_too_little_room_is_said_before_anything_is_loaded(shell):
     result = shell.run("venv_needs_mib=999999999; ensure_venv torch")
     assert result.returncode == 1 and "needs 999999999 MiB" in result.stderr
     assert not shell.venv.exists()
-
-
-def test_the_frameworks_have_an_environment_of_their_own_that_uses_the_pytorch_of_the_tests(shell):
-    make_wheel(shell.wheels, "framework", requires=["torch", "needed"])
-    frameworks = "python_packages_for_peers=(framework)\nensure_peers"
-    result = shell.run(f"ensure_venv torch\n{frameworks}")
-    assert result.returncode == 0, result.stderr
-    peers = shell.directory / "cache/elastic-run/venv-peers"
-    assert can_import(peers, "framework", "torch", "needed") and not can_import(shell.venv, "framework")
-    assert not list(peers.glob("lib/python*/site-packages/torch*"))
-    assert shell.run(frameworks).stderr == "[1/1] here: nothing to do\n"
 
 
 def test_without_home_the_password_database_says_where_the_cache_is(shell):

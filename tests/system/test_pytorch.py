@@ -1,8 +1,10 @@
 """Real PyTorch, unmodified, as elastic-run's workers. Each start of torch costs seconds: one job tries
 many things."""
 # ctest: computes
+# ctest: gate-pytorch
 
 import json
+import os
 import re
 
 import pytest
@@ -15,13 +17,18 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 # Collectives of all kinds over the environment's rendezvous; each result is right only if every rank of
 # this round, and none of another, has taken part. What a rank finds goes to $OUT.
 COLLECTIVES = """\
-import datetime, json, os, signal, sys
+import datetime, json, os, signal, sys, time
 import torch
 import torch.distributed as dist
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 count = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-found = {"launched": dist.is_torchelastic_launched(), "arguments": sys.argv[1:], "name": __name__}
+frame, files = sys._getframe(), set()
+while frame:
+    files.add(frame.f_code.co_filename)
+    frame = frame.f_back
+found = {"launched": dist.is_torchelastic_launched(), "arguments": sys.argv[1:], "name": __name__,
+         "start": "warm" if "<elastic-run>" in files else "fresh"}
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=200))
 assert (dist.get_rank(), dist.get_world_size()) == (rank, world)
 
@@ -42,6 +49,8 @@ dist.monitored_barrier(timeout=datetime.timedelta(seconds=200))
 if count == 0 and "CRASH" in os.environ:
     # In the midst of a collective: the others wait for this rank when it dies.
     if rank == 1:
+        while not os.path.exists(os.environ["CRASH"]):
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     total(1)
     found["survived"] = True
@@ -54,38 +63,56 @@ dist.destroy_process_group()
 @pytest.fixture
 def train(elastic_run, tmp_path):
     """train(ranks, options...): runs a job of COLLECTIVES, which must succeed; returns its Result, and what
-    every rank found: {(restart count, rank): dict}."""
+    every rank found: {(restart count, rank): dict}. Rank 1 dies in the first round when a file exists that CRASH names.
+    meanwhile(running) is called while it runs."""
     (tmp_path / "package").mkdir()
     (tmp_path / "package/train.py").write_text(COLLECTIVES)
     out = tmp_path / "out"
     out.mkdir()
 
-    def run(ranks, *options, env=None, script="package/train.py"):
-        result = elastic_run(f"--nproc-per-node={ranks}", *options, script, "--lr", "0.1",
-                             env=ONE_THREAD | {"OUT": str(out)} | (env or {}), timeout=280)
+    def run(ranks, *options, env=None, script="package/train.py", meanwhile=lambda running: None):
+        running = elastic_run.start(f"--nproc-per-node={ranks}", *options, script, "--lr", "0.1",
+                                    env=ONE_THREAD | {"OUT": str(out)} | (env or {}))
+        meanwhile(running)
+        result = running.wait(timeout=280)
         assert result.returncode == 0, result
         return result, workers.read_reports(out)
 
     return run
 
 
-def expected(ranks, restarts=0):
-    return {"launched": True, "arguments": ["--lr", "0.1"], "name": "__main__",
+def expected(ranks, restarts=0, start="fresh"):
+    return {"launched": True, "arguments": ["--lr", "0.1"], "name": "__main__", "start": start,
             "sum": ranks * (ranks + 1) / 2, "restart counts": float(ranks * restarts), "group sum": 0.0,
             "objects": True}
 
 
+@pytest.mark.gate
 def test_four_ranks_train_again_after_one_was_killed_in_a_collective(train):
-    result, found = train(4, "--standalone", "--max-restarts=2", env={"CRASH": "yes"})
+    result, found = train(4, "--standalone", "--max-restarts=2", env={"CRASH": os.devnull})
     assert found == {(1, rank): expected(4, restarts=1) for rank in range(4)}
     assert result.stderr.count("rank 1 (local rank 1, pid ") == 1
     assert "was killed by SIGKILL; restarting all workers (restart 1 of 2)" in result.stderr
 
 
+@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
+@pytest.mark.gate
+def test_warm_ranks_train_after_one_was_killed_in_a_collective(train, tmp_path):
+    crash = tmp_path / "crash"
+
+    def when_warm_workers_wait(running):
+        running.wait_for_line("2 warm workers wait for the next round", timeout=200)
+        crash.touch()
+
+    _, found = train(2, "--max-restarts=1", "--warm-workers=on", "--warm-after=0", "--log-level=info",
+                     env={"CRASH": str(crash)}, meanwhile=when_warm_workers_wait)
+    assert found == {(1, rank): expected(2, restarts=1, start="warm") for rank in range(2)}
+
+
 def test_a_static_job_of_a_module_trains_again_over_the_same_port(train):
     port = workers.free_port()
     result, found = train(2, f"--master-port={port}", "--max-restarts=1", "-m", script="package.train",
-                          env={"CRASH": "yes"})
+                          env={"CRASH": os.devnull})
     assert found == {(1, rank): expected(2, restarts=1) for rank in range(2)}
     assert "restart 1 of 1" in result.stderr
 
