@@ -1,8 +1,10 @@
 """scripts/run and scripts/test themselves. Installing and compiling are replaced: test_scripts.py and
 the suite's own run try those."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -209,24 +211,52 @@ def test_what_ctest_failed_before_is_not_taken_for_what_it_fails_now(clone):
     assert not (clone.directory / "build/release/Testing/Temporary/LastTestsFailed.log").exists()
 
 
-def test_full_runs_everything_and_ends_with_what_ctest_says(clone):
+def full_steps():
+    """The steps of scripts/test full: [[preset, what, at once, ctest's choice]]."""
+    block = re.search(r"^full_steps=\(\n(.*?)^\)", (ROOT / "scripts/test").read_text(), flags=re.S | re.M)[1]
+    return [line.strip().strip("'").split("|", 3) for line in block.splitlines()]
+
+
+def test_full_runs_everything_step_by_step_and_ends_with_what_ctest_says(clone):
     result = clone.run("scripts/test", "full")
     assert result.returncode == 0, result.stderr
     assert [line.split()[:2] for line in clone.asked if line.startswith("build")] == [
         ["build", "release"], ["build", "asan"]]
-    assert result.stdout.splitlines()[-3:] == [
-        f"release: {CLOSING}", f"asan: {CLOSING}", "0 failed, 0 flaked; 7 cases may have a second chance"]
+    assert result.stdout.splitlines()[-6:] == [
+        *[f"release: {CLOSING}"] * 3, *[f"asan: {CLOSING}"] * 2, "0 failed, 0 flaked; 7 cases may have a second chance"]
     assert "release: skipped tests/system/test_x.py:7: needs a GPU\n" in result.stdout
-    assert steps(result) == ["Debian packages", "Python environment", "frameworks", "build (release)", "build (asan)",
-                             "tests (release)", "tests (asan)", "in all"]
-    assert all(r"-E ^gate\." in call for call in calls_of_ctest(result))
+    names = [f"{what} ({preset})" for preset, what, _, _ in full_steps()]
+    assert steps(result) == ["Debian packages", "Python environment", "frameworks", "build (release)", *names[:3],
+                             "build (asan)", *names[3:], "in all"]
+    for call, (preset, _, _, choice) in zip(calls_of_ctest(result), full_steps(), strict=True):
+        assert f"--test-dir ./build/{preset} " in call and call.endswith(f" {choice}")
+    said = result.stderr.splitlines()
+    assert next(line for line in said if line.startswith("[1/")).startswith("[1/10] ")
+    assert any(line.startswith("[10/10] ") for line in said)
+
+
+def test_every_test_is_in_one_step_of_full():
+    build = pathlib.Path(os.environ["ELASTIC_RUN_BINARY"]).parent
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    tests = {test["name"]: next((each["value"] for each in test["properties"] if each["name"] == "LABELS"), [])
+             for test in json.loads(listed.stdout)["tests"]}
+    assert len(tests) > 200
+    chosen = []
+    for _, _, _, choice in [step for step in full_steps() if step[0] == "release"]:
+        words = choice.split()
+        wanted = dict(zip(words[::2], words[1::2], strict=True))
+        chosen += [name for name, labels in tests.items()
+                   if any(re.search(wanted["-L"], label) for label in labels)
+                   and not any(re.search(wanted.get("-LE", "^$"), label) for label in labels)]
+    # Those of the gate under a name of their own are there whole, or with more seeds.
+    assert sorted(chosen) == sorted(name for name in tests if not name.startswith("gate."))
 
 
 @pytest.mark.parametrize("failing", ["build/release", "build/asan"])
-def test_full_fails_if_any_part_fails_and_still_runs_the_others(clone, failing):
+def test_full_fails_if_any_step_fails_and_still_runs_the_others(clone, failing):
     result = clone.run("scripts/test", "full", FAILING=failing)
     assert result.returncode == 1
-    assert len(calls_of_ctest(result)) == 2
+    assert len(calls_of_ctest(result)) == 5
     assert f"{failing.removeprefix('build/')}: 90% tests passed, 1 tests failed" in result.stdout
 
 

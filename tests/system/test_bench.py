@@ -1,6 +1,7 @@
 """A short run of each bench: that it runs to its end and prints what it promises. Its figures say nothing."""
 # ctest: long
 # ctest: release-only
+# ctest: computes
 
 import json
 import os

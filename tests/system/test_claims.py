@@ -1,6 +1,8 @@
 """Nodes that meet by a claim, in a file or a TCPStore: whatever the network does between them, and between them and
 the place, no two workers hold one rank at the same time."""
 # ctest: long
+# ctest: clock
+# ctest: nodes
 
 import os
 import signal

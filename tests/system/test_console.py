@@ -1,4 +1,6 @@
 """A console that is slow, stopped or gone stops no training and costs no log; on a terminal workers see a terminal."""
+# ctest: clock
+# ctest: computes
 
 import array
 import ctypes

@@ -2,6 +2,7 @@
 
 There is no Slurm here: its environment is replayed as it was seen in a real step. test_slurm.py runs a real one.
 """
+# ctest: clock
 
 import json
 import os

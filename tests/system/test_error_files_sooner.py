@@ -1,5 +1,6 @@
 """With --warm-workers a worker's error file stops the others before the worker has ended of its exception; what becomes
 of it decides whether it has failed."""
+# ctest: nodes
 
 import json
 import signal

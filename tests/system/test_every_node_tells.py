@@ -1,5 +1,6 @@
 """What each node of a job tells its user: who is waited for, why the job failed, who was not let in."""
 # ctest: gate
+# ctest: nodes
 
 import json
 import re

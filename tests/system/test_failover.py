@@ -1,6 +1,8 @@
 """The coordinator's node is lost, and the others go on: --rdzv-conf=failover=majority."""
 # ctest: long
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import os
 import signal

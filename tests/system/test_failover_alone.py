@@ -1,4 +1,6 @@
 """With failover=majority, a coordinator that runs alone, on none of the nodes, is killed and does not come back."""
+# ctest: clock
+# ctest: nodes
 
 import time
 

@@ -2,6 +2,8 @@
 which has gone on without it, and never begins another one beside it."""
 # ctest: long
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import time
 

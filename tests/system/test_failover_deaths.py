@@ -2,6 +2,8 @@
 on does, and no rank lives twice, nor two worlds, whatever happens."""
 # ctest: long
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import os
 import re

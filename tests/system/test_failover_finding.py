@@ -1,6 +1,8 @@
 """A job whose coordinator has moved is found from anywhere: several hosts in the endpoint, hosts that come back, names
 with many addresses, firewalls."""
 # ctest: long
+# ctest: clock
+# ctest: nodes
 
 import ctypes
 import os

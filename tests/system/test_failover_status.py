@@ -1,5 +1,7 @@
 """Where the coordinator is asked for after it has moved to another node: /status, orders and recordings follow it."""
 # ctest: long
+# ctest: clock
+# ctest: nodes
 
 import json
 import re

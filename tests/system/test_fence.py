@@ -1,5 +1,6 @@
 """ELASTIC_RUN_FENCE: a text that only grows, over the rounds of a job and over its starts."""
 # ctest: long
+# ctest: nodes
 
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """torchelastic's file timers, served as torchrun's agent does: docs/hangs.md."""
+# ctest: clock
 
 import importlib.util
 import json

@@ -1,6 +1,7 @@
 """What the guardian does for a launcher that does not run any more: it enforces the lease of its workers, and says
 the node's last word. Driven through tests/stand_ins/guardian_driver.cpp, whose launcher never judges a lease."""
 # ctest: gate-cases
+# ctest: clock
 
 import os
 import pathlib

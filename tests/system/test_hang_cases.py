@@ -1,5 +1,6 @@
 """Jobs that hang, or only seem to, of which the worker store, their output or a learned limit tells: docs/hangs.md."""
 # ctest: long
+# ctest: clock
 
 import json
 import pathlib

@@ -1,5 +1,7 @@
 """Hangs that end by themselves, with --hang=restart: docs/hangs.md."""
 # ctest: long
+# ctest: clock
+# ctest: nodes
 
 import json
 import os

@@ -1,4 +1,5 @@
 """When a job is taken for one that hangs, what is told then, and what is not: docs/hangs.md."""
+# ctest: nodes
 
 import pathlib
 

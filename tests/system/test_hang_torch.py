@@ -1,5 +1,6 @@
 """Jobs of PyTorch with gloo that hang: docs/hangs.md. The collectives, and the stacks that lead there, are PyTorch's own."""
 # ctest: computes, release-only
+# ctest: clock
 
 import importlib.util
 import json

@@ -1,5 +1,6 @@
 """Who is at fault when a job hangs: docs/hangs.md. Each job makes a few steps, and then one of its ranks does what hangs
 jobs."""
+# ctest: clock
 
 import json
 import os

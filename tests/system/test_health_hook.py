@@ -1,5 +1,6 @@
 """--health-hook: the user's own check of a host is run with the node check, and nothing of it is left."""
 # ctest: gate
+# ctest: nodes
 
 import json
 import os

@@ -1,5 +1,6 @@
 """Who sees what of a job's status from another host."""
 # ctest: gate
+# ctest: nodes
 
 import json
 import signal

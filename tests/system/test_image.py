@@ -2,6 +2,7 @@
 what the Dockerfiles say, and entered by namespaces, in which elastic-run is PID 1."""
 # ctest: long
 # ctest: release-only
+# ctest: computes
 
 import json
 import os

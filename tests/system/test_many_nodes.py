@@ -1,6 +1,8 @@
 """A job over many nodes: real elastic-runs that meet over real sockets."""
 # ctest: long
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import json
 import os

@@ -2,6 +2,7 @@
 # ctest: computes
 # ctest: long
 # ctest: release-only
+# ctest: clock
 
 import gzip
 import pathlib

@@ -1,6 +1,8 @@
 """Nodes that meet by a file or by PyTorch's TCPStore: any of them hosts the coordinator, and another takes it over."""
 # ctest: long
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import json
 import os

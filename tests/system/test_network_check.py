@@ -1,5 +1,6 @@
 """--network-check: faulty nodes are found and named before training, and left out."""
 # ctest: gate
+# ctest: nodes
 
 import json
 import re

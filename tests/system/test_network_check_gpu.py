@@ -1,6 +1,8 @@
 """--network-check with GPUs, for which the tests' libraries stand in: what fails there is found and named."""
 # ctest: long
 # ctest: release-only
+# ctest: clock
+# ctest: computes
 
 import json
 import os

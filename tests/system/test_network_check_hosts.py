@@ -2,6 +2,7 @@
 # ctest: long
 # ctest: computes
 # ctest: release-only
+# ctest: clock
 
 import json
 import os

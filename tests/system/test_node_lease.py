@@ -1,5 +1,7 @@
 """No worker of a node that the others have given up lives when theirs begin anew, whatever has stopped the node."""
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import os
 import pathlib

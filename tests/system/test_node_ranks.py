@@ -1,5 +1,7 @@
 """Which node is in a round, and with which rank: claims, terms, units, standby, who hosts."""
 # ctest: long
+# ctest: clock
+# ctest: nodes
 
 import os
 import re

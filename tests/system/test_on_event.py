@@ -1,5 +1,6 @@
 """--on-event: a command of the site's is run once in the job for each event of a kind, and nothing of it is left."""
 # ctest: gate
+# ctest: nodes
 
 import json
 import os

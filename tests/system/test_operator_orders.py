@@ -1,5 +1,7 @@
 """An operator's orders: `elastic-run --drain=NODE` and `--stop`, each with `--status=HOST:PORT`."""
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import json
 import os

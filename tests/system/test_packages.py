@@ -1,6 +1,7 @@
 """What scripts/package makes, each package installed and run on a bare Debian of its own."""
 # ctest: long
 # ctest: release-only
+# ctest: computes
 
 import email
 import gzip

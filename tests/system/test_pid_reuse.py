@@ -1,4 +1,5 @@
 """Process numbers are given again and again: elastic-run ends its own processes and nobody else's."""
+# ctest: computes
 
 import os
 import pathlib

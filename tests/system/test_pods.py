@@ -1,5 +1,6 @@
 """elastic-run as the entrypoint of pods: their environments, replayed from pods/*.env."""
 # ctest: gate
+# ctest: nodes
 
 import contextlib
 import ctypes

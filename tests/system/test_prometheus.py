@@ -1,5 +1,6 @@
 """What is served as metrics, read by those that it is meant for: promtool, a Prometheus, a Grafana dashboard, and the
 reader of docs/status.md."""
+# ctest: nodes
 
 import json
 import pathlib

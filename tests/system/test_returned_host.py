@@ -1,4 +1,6 @@
 """A coordinator's host that comes back empty, while a node of before is cut off and its workers live."""
+# ctest: clock
+# ctest: nodes
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
 """Where the workers of many nodes meet: MASTER_ADDR, MASTER_PORT and the store there, in every round."""
 # ctest: gate
+# ctest: nodes
 
 import os
 import signal

@@ -1,5 +1,7 @@
 """The secret of a job: who has it may join, nobody else finds it out or does any harm."""
 # ctest: gate-cases
+# ctest: clock
+# ctest: nodes
 
 import contextlib
 import os

@@ -2,6 +2,7 @@
 # ctest: long
 # ctest: timeout=1800
 # ctest: release-only
+# ctest: clock
 
 import json
 import pathlib

@@ -2,6 +2,8 @@
 
 There is no Slurm here: its environment is replayed. test_slurm.py has a real one.
 """
+# ctest: clock
+# ctest: nodes
 
 import contextlib
 import os

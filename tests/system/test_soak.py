@@ -2,6 +2,8 @@
 # ctest: long
 # ctest: release-only
 # ctest: timeout=2400
+# ctest: clock
+# ctest: computes
 
 import json
 import os

@@ -1,5 +1,6 @@
 """--stacks=HOST:PORT: what all workers of a job are doing, over all its nodes."""
 # ctest: long
+# ctest: nodes
 
 import json
 import os

@@ -1,4 +1,5 @@
 """The status line: on a terminal one line tells what is waited for, and nothing else is ever mixed with it."""
+# ctest: clock
 
 import os
 import re

@@ -1,5 +1,6 @@
 """Many clients of a store at once, clients on top of clients, and clients that die; the same against
 our server and PyTorch's."""
+# ctest: clock
 
 import os
 import pathlib

@@ -1,6 +1,7 @@
 """Where our store's server is meant to differ from PyTorch's: each line of the table in
 docs/store-protocol.md is probed on both sides. A difference that vanishes fails too."""
 # ctest: release-only
+# ctest: clock
 
 import json
 import os

@@ -3,6 +3,7 @@ these tests asks how long anything takes; each fails where somebody is kept from
 # ctest: long
 # ctest: release-only
 # ctest: timeout=1800
+# ctest: computes
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
 """What PyTorch's client waits for in a store, and what ends it; the same against our server and
 PyTorch's. Threads wait where another client acts; raw connections are where the order matters."""
+# ctest: clock
 
 import datetime
 

@@ -2,6 +2,7 @@
 makes that cheap; what a warm worker is compared with a fresh one test_warm_scripts.py looks at, and when workers are fresh
 after all test_warm_fallbacks.py."""
 # ctest: gate-pytorch
+# ctest: clock
 
 import os
 import re

@@ -1,4 +1,6 @@
 """What a user is told whose --rdzv-endpoint leads to something else, or to nothing: what it is, and never a hang."""
+# ctest: clock
+# ctest: nodes
 
 import contextlib
 import os
