@@ -56,7 +56,8 @@ packages_for_fuzzing=(
   libclang-rt-19-dev    # libFuzzer and the sanitizers of clang
 )
 
-# Python packages, always the newest that PyPI has.
+# Python packages. The versions of these, and of all that they need, are in scripts/python-packages.txt, which
+# scripts/update-pins writes anew.
 python_packages_for_example=(torch numpy)
 python_packages_for_tests=(torch numpy pytest kubernetes_validate py_spy)
 # What people train with on top of PyTorch; tests/peers runs them under elastic-run and torchrun.
@@ -140,13 +141,16 @@ show_progress() {
   exec 3>&-
 }
 
+lock_patience=3600  # seconds that another run may be at it: longer than any step takes
+
 # Holds a lock until `unlock`, so that two of these scripts at once do not disturb each other.
 lock() {
   make_directory "$(dirname -- "$1")"
   exec 9>"$1" || die "cannot write $1"
   flock -n 9 && return
   say "$step_name: waiting for another run that is at it ($1)"
-  flock 9
+  flock -w "$lock_patience" 9 || die "another run has held $1 for $lock_patience s and seems to hang: end it" \
+    "(\`fuser -v $1\` shows it), then start again"
 }
 unlock() { exec 9>&-; }
 
@@ -279,16 +283,31 @@ venv_directory() {
   printf '%s\n' "${XDG_CACHE_HOME:-$home/.cache}/elastic-run/venv"
 }
 
-# The packages named that are not, or only in part, in the environment. Looks at the record that pip
-# writes last for each package, in a few milliseconds, instead of importing gigabytes.
+# The versions of Python packages, as pip wants them: NAME==VERSION, a line each. In an environment that the user named
+# any version is as good.
+pins=$root/scripts/python-packages.txt
+if [[ -n ${ELASTIC_RUN_VENV:-} || ! -e $pins ]]; then pins=/dev/null; fi
+
+# NAME==VERSION of the package NAME, or NAME where any version will do. To PyPI `-`, `_` and `.` are one.
+pinned() {
+  local line
+  line=$(grep -i "^${1//[-_.]/[-_.]}==" "$pins") || true
+  printf '%s\n' "$1${line:+==${line#*==}}"
+}
+
+# What of the packages named is not, or only in part, or in another version in the environment. Looks at the record that
+# pip writes last for each package, in a few milliseconds, instead of importing gigabytes.
 venv_missing() {
-  local venv=$1 version name records
+  local venv=$1 python name wanted version records
   shift
-  version=$("$venv/bin/python" -I -S -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) ||
-    version=none
+  python=$("$venv/bin/python" -I -S -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || python=none
   for name in "$@"; do
-    records=("$venv/lib/python$version/site-packages/$name"-*.dist-info/RECORD)
-    [[ -s ${records[0]} ]] || printf '%s\n' "$name"
+    wanted=$(pinned "$name")
+    version='*'
+    [[ $wanted != *==* ]] || version=${wanted#*==}
+    # shellcheck disable=SC2206 # a version of any kind
+    records=("$venv/lib/python$python/site-packages/${name//[-.]/_}-"$version.dist-info/RECORD)
+    [[ -s ${records[0]} ]] || printf '%s\n' "$wanted"
   done
 }
 
@@ -315,8 +334,9 @@ install_peers() {
   "$tests/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
     >"${places[0]}/elastic-run-tests.pth" || return
   "$tests/bin/python3" -m pip --disable-pip-version-check list --format=freeze >"$peers/constraints.txt" || return
-  # DeepSpeed's setup imports torch, so it is built where torch is; no operation of it is compiled.
-  DS_BUILD_OPS=0 install_with_pip "$peers" --no-build-isolation --constraint "$peers/constraints.txt" "$@"
+  # DeepSpeed's setup imports torch, so it is built where torch is; no operation of it is compiled. By PEP 517, since pip
+  # otherwise calls its setup.py, which leaves no record of what it has installed.
+  DS_BUILD_OPS=0 install_with_pip "$peers" --use-pep517 --no-build-isolation --constraint "$peers/constraints.txt" "$@"
 }
 
 # Makes an environment, or finishes it: ensure_environment [--without-pip] DIRECTORY INSTALL PACKAGE ...; INSTALL is
@@ -325,7 +345,7 @@ install_peers() {
 # that was interrupted is seen. It says how far we may go in mending it: an environment that we
 # "created" is made afresh, into one that was there before we only "add".
 ensure_environment() {
-  local venv missing unfinished install bare=()
+  local venv missing unfinished install each bare=()
   if [[ $1 == --without-pip ]]; then
     bare=("$1")
     shift
@@ -360,13 +380,17 @@ ensure_environment() {
   local again=()
   if [[ $(cat -- "$unfinished" 2>/dev/null) == added ]]; then
     again=(--ignore-installed)
-    missing=("$@")
+    mapfile -t missing < <(for each in "$@"; do pinned "$each"; done)
   fi
-  [[ " ${missing[*]} " != *" torch "* ]] || require_space "$venv"
+  [[ " ${missing[*]} " != *" torch"[\ =]* ]] || require_space "$venv"
   [[ -e $unfinished ]] || echo added >"$unfinished"
   with_progress "installing ${missing[*]} from PyPI into $venv" \
     "$install" "$venv" "${again[@]}" "${missing[@]}" ||
     die "pip could not install: ${missing[*]}. Mend the cause and start again"
+  # What was once installed without a record is there for pip, and not for us.
+  mapfile -t missing < <(venv_missing "$venv" "$@")
+  ((${#missing[@]} == 0)) || with_progress "installing ${missing[*]} once more" \
+    "$install" "$venv" --ignore-installed --no-deps "${missing[@]}" || die "pip could not install: ${missing[*]}"
   rm -f -- "$unfinished"
   unlock
 }
@@ -378,7 +402,7 @@ install_with_pip() {
   shift
   rm -rf -- "$venv.tmp"
   mkdir -- "$venv.tmp" || return
-  TMPDIR=$venv.tmp "$venv/bin/python3" -m pip install --disable-pip-version-check --no-input "$@" ||
+  TMPDIR=$venv.tmp "$venv/bin/python3" -m pip install --disable-pip-version-check --no-input --constraint "$pins" "$@" ||
     status=$?
   rm -rf -- "$venv.tmp"
   return "$status"

@@ -9,17 +9,17 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def make_wheel(directory, name, requires=()):
+def make_wheel(directory, name, requires=(), version="1.0"):
     """A Python package with nothing in it, as pip wants it."""
-    info = f"{name}-1.0.dist-info"
+    info = f"{name}-{version}.dist-info"
     files = {
         f"{name}.py": "",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n" +
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" +
                             "".join(f"Requires-Dist: {needed}\n" for needed in requires),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     directory.mkdir(exist_ok=True)
-    with zipfile.ZipFile(directory / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(directory / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, text in files.items():
             wheel.writestr(path, text)
         wheel.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"]))

@@ -49,6 +49,18 @@ def test_every_package_is_listed_once_with_its_reason():
     assert sorted(packages) == sorted(set(packages))
 
 
+def test_every_package_of_python_has_its_version_written_down():
+    text = (ROOT / "scripts/lib.sh").read_text()
+    names = []
+    for block in re.findall(r"^python_packages_for_\w+=\((.*?)\)$", text, flags=re.S | re.M):
+        names += re.sub(r"#.*", "", block).split()
+    pins = [line.split("==")[0].lower() for line in (ROOT / "scripts/python-packages.txt").read_text().splitlines()
+            if not line.startswith("#")]
+    assert "torch" in names and "deepspeed" in names
+    assert {name.replace("_", "-") for name in names} <= {name.replace("_", "-") for name in pins}
+    assert len(pins) == len(set(pins))
+
+
 # --- scripts/lib.sh at work ------------------------------------------------------------------------
 
 
@@ -131,3 +143,12 @@ def test_a_command_that_fails_shows_the_end_of_its_output(shell):
 def test_a_command_that_takes_long_shows_that_it_lives(shell):
     result = shell.run("seconds_between_lines=1; with_progress trying bash -c 'echo working; sleep 6'")
     assert re.search(r"^ +[1-6] s  working$", result.stderr, flags=re.M), result.stderr
+
+
+def test_a_lock_is_not_waited_for_without_end(shell):
+    result = shell.run("""
+        lock "$PWD/held.lock"
+        (step_name=second lock_patience=1; exec 9>&-; lock "$PWD/held.lock"; echo never)
+        """)
+    assert result.returncode == 1 and result.stdout == ""
+    assert f"another run has held {shell.directory}/held.lock for 1 s and seems to hang: end it (`fuser -v" in result.stderr

@@ -4,6 +4,7 @@ A test meets this through the fixture `elastic_run` of conftest.py; docs/testing
 """
 
 import contextlib
+import ctypes
 import dataclasses
 import hashlib
 import os
@@ -91,6 +92,11 @@ def marked_processes(marker):
             if process is not None and process.state not in "ZX":
                 found.append(process)
     return found
+
+
+def ends_with_the_tests():
+    """A preexec_fn for daemons of others: SIGKILL when the test's own process dies, as ctest ends one that hangs."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def kill_marked(marker, timeout=PATIENCE):

@@ -12,7 +12,14 @@ CLONE_NEWNET = 0x40000000
 CLONE_NEWUTS = 0x04000000
 NETNS = "/run/netns"
 
-numbers = itertools.count()
+
+def free_numbers(first):
+    """Of networks of this process: not those under which an earlier process of the same number has left something."""
+    return (number for number in itertools.count(first)
+            if not os.path.exists(f"{NETNS}/er{os.getpid()}-{number}-b"))
+
+
+numbers = free_numbers(0)
 libc = ctypes.CDLL(None, use_errno=True)
 
 

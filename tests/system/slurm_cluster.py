@@ -125,7 +125,7 @@ class Cluster:
             self.daemons[program, index] = subprocess.Popen(
                 [shutil.which(program, path=PLACES), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={"PATH": PLACES, harness.MARKER: self.marker}, cwd=self.directory, start_new_session=True,
-                preexec_fn=lambda: self.enter(index))
+                preexec_fn=lambda: (self.enter(index), harness.ends_with_the_tests()))
 
     def enter(self, index=0):
         """A preexec_fn: what is started with it is on that host, and finds the others by name."""

@@ -1,6 +1,7 @@
 """The harness itself: what it promises to the other system tests. The program is sh, not elastic-run."""
 # ctest: gate
 
+import itertools
 import os
 import pathlib
 import signal
@@ -9,6 +10,7 @@ import sys
 import time
 
 import harness
+import networks
 import pytest
 
 SH = ["/bin/sh", "-c"]
@@ -253,3 +255,25 @@ def test_directories_in_memory_are_seen_nowhere_else_and_go_with_who_made_them_h
     maker.popen.stdin.close()
     maker.popen.wait(60)
     programs.finish()  # the process that held the namespace is gone, too
+
+
+def test_a_daemon_of_others_ends_with_the_process_of_the_tests():
+    code = ("import os, subprocess, sys; sys.path.insert(0, sys.argv[1]); import harness\n"
+            "daemon = subprocess.Popen(['sleep', '1000'], start_new_session=True, preexec_fn=harness.ends_with_the_tests)\n"
+            "print(daemon.pid, flush=True); os.kill(os.getpid(), 9)")
+    tests = subprocess.run([sys.executable, "-c", code, os.path.dirname(harness.__file__)], capture_output=True, text=True)
+    assert tests.returncode == -signal.SIGKILL
+    harness.wait_until(lambda: not harness.alive(int(tests.stdout)), what="the daemon's end")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces")
+def test_hosts_step_around_what_an_earlier_process_of_this_number_has_left():
+    left = f"er{os.getpid()}-{{}}-b"
+    taken = next(number for number in itertools.count() if not os.path.exists(f"{networks.NETNS}/{left.format(number)}"))
+    taken += 1000  # that no test of this process comes to
+    networks.ip("netns", "add", left.format(taken))
+    try:
+        found = networks.free_numbers(taken - 1)
+        assert [next(found), next(found)] == [taken - 1, taken + 1]
+    finally:
+        networks.ip("netns", "delete", left.format(taken))

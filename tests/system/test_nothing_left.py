@@ -1,6 +1,7 @@
 """Nothing outlives elastic-run: whoever is killed, however a worker has hidden what it forked."""
 # ctest: gate
 
+import itertools
 import os
 import pathlib
 import signal
@@ -44,7 +45,9 @@ def freezer():
     """A v1 freezer cgroup: what is frozen in it does not end even when killed."""
     if not (FREEZER / "cgroup.procs").exists():
         pytest.skip("no v1 freezer cgroup is mounted at /sys/fs/cgroup/freezer")
-    place = FREEZER / f"elastic-run-test-{os.getpid()}"
+    # Not one that an earlier process of this number has left.
+    places = (FREEZER / f"elastic-run-test-{os.getpid()}-{number}" for number in itertools.count())
+    place = next(place for place in places if not place.exists())
     place.mkdir()
     yield place
     (place / "freezer.state").write_text("THAWED")

@@ -16,7 +16,7 @@ import tempfile
 
 import pytest
 
-from harness import wait_until
+from harness import ends_with_the_tests, wait_until
 
 MUNGED = shutil.which("munged", path="/usr/sbin:/usr/bin:/sbin:/bin")
 WORKER = "import os\nos.write(1, f\"world {os.environ['WORLD_SIZE']}\\n\".encode())\n"
@@ -42,7 +42,8 @@ def munge():
     with open(directory / "out", "wb") as out:
         daemon = subprocess.Popen([MUNGED, "--foreground", "--force", f"--key-file={key}", f"--socket={path}",
                                    f"--pid-file={directory}/pid", f"--log-file={directory}/log",
-                                   f"--seed-file={directory}/seed"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                                   f"--seed-file={directory}/seed"], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                  preexec_fn=ends_with_the_tests)
     try:
         wait_until(lambda: is_served(path), what="munged's socket")
         yield path
