@@ -12,12 +12,11 @@ import time
 import common
 import crowd
 from common import BenchError, positive, say
+from hogs import HOG
 
 NODES = 8
 # What a node says of a loss, of its lease, or of a coordinator that it can't hear.
 FALSE_ALARM = re.compile(rb"was lost|is lost|the lease|no message from the coordinator|is left behind|does not answer")
-
-HOG = "while kill -0 $PPID; do :; done"  # it ends with us, however we end
 
 NOTES = f"""\
 {NODES} nodes with one worker each, and as many processes that do nothing but compute. All nodes must be in one round

@@ -1,0 +1,123 @@
+"""Tests again and again beside processes that compute; each run is a line of a table, and what is there is not run again."""
+
+import argparse
+import csv
+import dataclasses
+import datetime
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import common
+from common import BenchError, positive, say
+from hogs import hogs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WHOLE = {"gate": ["scripts/test"], "full": ["scripts/test", "full"]}
+
+NOTES = """\
+A test is the id of a pytest case or a file of them, or one of the words `gate` and `full`: scripts/test, and
+scripts/test full. The tests take turns: each is run once before one is run a second time. A line of the table is of one
+run: when it began, the commit (with a + where files have changed since), the load, the test, its exit status, its seconds,
+and its last line. Runs of the same commit, load and test count, so that a soak that was ended goes on where it was; of a
+commit with changes they do not. A failed run has its output beside the table, in TABLE.output."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    began: str
+    commit: str
+    load: int
+    test: str
+    status: int
+    seconds: float
+    said: str
+
+
+def main():
+    args = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for test in args.tests:
+        if test not in WHOLE and not (ROOT / test.partition("::")[0]).is_file():
+            raise BenchError(f"no test {test}: name a file below {ROOT}, FILE::CASE, gate or full")
+    table = pathlib.Path(args.table)
+    commit = commit_of(ROOT)
+    counted = [run for run in read(table) if (run.commit, run.load) == (commit, args.load) and not commit.endswith("+")]
+    with hogs(args.load):
+        for time_number in range(1, args.times + 1):
+            for test in args.tests:
+                if sum(run.test == test for run in counted) >= time_number:
+                    continue
+                say(f"{test}: {time_number} of {args.times}")
+                run = once(test, commit, args.load, table)
+                append(table, run)
+                counted.append(run)
+    say("")
+    failed = 0
+    rows = []
+    for test in args.tests:
+        runs = [run for run in counted if run.test == test]
+        wrong = sum(run.status != 0 for run in runs)
+        failed += wrong
+        rows.append([test, str(len(runs)), str(wrong), f"{max(run.seconds for run in runs):.0f}"])
+    common.print_table(["test", "runs", "failed", "longest, s"], rows)
+    print(f"\ncommit {commit}, {args.load} processes that compute\nverdict: " + (f"{failed} failed" if failed else "none failed"))
+    return 1 if failed else 0
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="scripts/soak suite", description=__doc__, epilog=NOTES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tests", nargs="+", metavar="TEST", help="tests/system/test_x.py::test_y, a file, gate, or full")
+    parser.add_argument("--times", type=positive, default=20, metavar="N", help="how often each is run (%(default)s)")
+    parser.add_argument("--load", type=positive, default=0, metavar="N",
+                        help="how many processes compute meanwhile (none)")
+    parser.add_argument("--table", default=str(ROOT / "build/suite-runs.tsv"), metavar="FILE", help="where the lines go (%(default)s)")
+    return parser.parse_args()
+
+
+def commit_of(root):
+    """What is tested; with a + it is more than that commit."""
+    def git(*words):
+        return subprocess.run(["git", "-C", root, *words], check=True, capture_output=True, text=True).stdout
+    return git("rev-parse", "--short=9", "HEAD").strip() + ("+" if git("status", "--porcelain").strip() else "")
+
+
+def once(test, commit, load_now, table):
+    began, start = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic()
+    command = WHOLE.get(test) or ["scripts/pytest", test]
+    done = subprocess.run([ROOT / command[0], *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode:
+        with open(f"{table}.output", "a") as file:
+            file.write(f"=== {began} {commit} {load_now} {test}: {done.returncode}\n{done.stdout}\n")
+    return Run(began, commit, load_now, test, done.returncode, round(time.monotonic() - start, 1),
+               re.sub(r"\s+", " ", lines[-1]) if lines else "")
+
+
+def read(table):
+    """The runs of the table; a line that was cut off is none."""
+    if not table.exists():
+        return []
+    kinds = [field.type for field in dataclasses.fields(Run)]
+    with open(table, newline="") as file:
+        return [Run(*(kind(text) for kind, text in zip(kinds, row, strict=True)))
+                for row in csv.reader(file, delimiter="\t") if len(row) == len(kinds) and row[0] != "began"]
+
+
+def append(table, run):
+    table.parent.mkdir(parents=True, exist_ok=True)
+    new = not table.exists()
+    with open(table, "a", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        if new:
+            writer.writerow([field.name for field in dataclasses.fields(Run)])
+        writer.writerow(dataclasses.astuple(run))
+
+
+if __name__ == "__main__":
+    common.run_main(main)
