@@ -244,13 +244,20 @@ def limited(elastic_run, processes, *arguments):
             if directory.is_dir() and directory.stat().st_uid == os.getuid():
                 directory.chmod(directory.stat().st_mode | 0o011)
 
+    own = elastic_run.directory / "tmp"
+    own.mkdir(exist_ok=True)
+    os.chown(own, user, user)
+
     def become_user():
         resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
 
-    return elastic_run(*arguments, program=[binary], preexec_fn=become_user)
+    result = elastic_run(*arguments, program=[binary], preexec_fn=become_user, env={"TMPDIR": str(own)})
+    left = [path for path in pathlib.Path("/tmp").glob("torchelastic_*") if path.stat().st_uid == user]
+    assert not left, "the user's files are not in its own directory"
+    return result
 
 
 def with_files(limit):
