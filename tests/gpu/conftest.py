@@ -1,5 +1,5 @@
 """The tests on a GPU: all are skipped, with the reason, where there is none. They need Python and pytest, and of a build
-`elastic-run` and `elastic-gpu-probe` in one directory: no compiler, no network, no PyTorch; docs/testing.md says how.
+`elastic-run` and `elastic-gpu-probe` in one directory: no compiler, no network, no PyTorch; README.md says how.
 
 ELASTIC_RUN_GPU_REHEARSAL=1 takes the stand-ins of tests/stand_ins/gpu for NVIDIA's libraries: that shows that the tests
 work, and nothing of a GPU."""

@@ -1,4 +1,4 @@
-"""The fixtures of the system tests; docs/testing.md explains how a test uses them."""
+"""The fixtures of the system tests; README.md explains how a test uses them."""
 
 import glob
 import os

@@ -1,6 +1,6 @@
 """Programs under test: started with a clean environment, watched, and never left behind.
 
-A test meets this through the fixture `elastic_run` of conftest.py; docs/testing.md shows how.
+A test meets this through the fixture `elastic_run` of conftest.py; README.md shows how.
 """
 
 import contextlib
