@@ -20,7 +20,7 @@ def anchors(text):
 def check(root):
     root = pathlib.Path(root)
     broken = []
-    for page in sorted([*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("examples/**/*.md")]):
+    for page in sorted([*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("examples/**/*.md"), *root.glob("tests/**/*.md")]):
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
             file, _, anchor = link.partition("#")
@@ -50,3 +50,10 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path, text, found):
     (tmp_path / "docs/a.md").write_text("# A page\n\n## One: `two`\n\n```\n# in code\n```\n")
     (tmp_path / "README.md").write_text(text)
     assert check(tmp_path) == found
+
+
+@pytest.mark.parametrize("page", ["docs/b.md", "examples/job/README.md", "tests/peers/README.md"])
+def test_pages_that_stand_elsewhere_are_read_too(tmp_path, page):
+    (tmp_path / page).parent.mkdir(parents=True)
+    (tmp_path / page).write_text("[here](gone.md)\n")
+    assert check(tmp_path) == [f"{page}: there is no gone.md"]

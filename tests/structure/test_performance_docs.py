@@ -97,7 +97,7 @@ def test_each_section_of_the_figures_begins_with_the_command_that_prints_them():
 
 def test_each_benchmark_and_soak_of_the_docs_is_one_that_the_scripts_know():
     known = known_names()
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "tests").glob("**/*.md"))]
     assert [line for page in pages
             for line in check_commands(page.relative_to(ROOT), page.read_text(), known, options_of)] == []
 
