@@ -10,6 +10,7 @@
 #include "cli/warm_plan.h"
 #include "cli/watch_plan.h"
 #include "cli/wrap_rules.h"
+#include "src/base/address.h"
 #include "src/base/environment.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
@@ -306,9 +307,17 @@ Status Planner::plan_meeting() {
     return plan_many_nodes(flags_, checked_, environment_, host_, detected_, plan_);
   }
   if (checked_.meeting == Meeting::kStatic) {
-    store = {StoreKind::kFixedPort, checked_.endpoint.host, checked_.endpoint.port.value_or(kNoPort)};
-    entry("worker store",
-          format("port {} on all addresses, given to workers as {}", store.port, printable(store.master_addr)),
+    const std::string& host = checked_.endpoint.host;
+    const std::string* admitted = checked_.rdzv_conf.find("store_admits");
+    store = {.kind = StoreKind::kFixedPort,
+             .master_addr = host,
+             .port = checked_.endpoint.port.value_or(kNoPort),
+             .of_loopback = is_loopback(host) || lower(host) == "localhost",
+             .admits_all = admitted != nullptr && *admitted == "all"};
+    const std::string_view who = store.of_loopback  ? "of loopback"
+                                 : store.admits_all ? "on all addresses"
+                                                    : "on all addresses, for processes of this host";
+    entry("worker store", format("port {} {}, given to workers as {}", store.port, who, printable(store.master_addr)),
           flags_.is_given(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint)
                                                  : flags_.origin_text(FlagId::kMasterPort));
     return {};

@@ -296,11 +296,27 @@ TEST_CASE("a port or an endpoint makes the store static, on that port, under the
   CHECK(plan.settings.store.kind == StoreKind::kFixedPort);
   CHECK(plan.settings.store.port == 29501);
   CHECK(plan.settings.store.master_addr == "127.0.0.1");
+  CHECK(plan.settings.store.of_loopback);
   CHECK(plan.settings.worker.run_id == "none");
   plan = t.good({"--rdzv-endpoint=trainer-0:4000", "--rdzv-id=job7", "train.py"});
   CHECK(plan.settings.store.port == 4000);
   CHECK(plan.settings.store.master_addr == "trainer-0");
   CHECK(plan.settings.worker.run_id == "job7");
+}
+
+TEST_CASE("a static store of one node is open on loopback alone where its name is loopback, else to this host") {
+  const Trial t;
+  for (const char* address : {"127.0.0.1", "127.3.2.1", "::1", "localhost", "LOCALHOST"}) {
+    CAPTURE(address);
+    const LaunchPlan plan = t.good({std::string("--master-addr=") + address, "--master-port=4000", "train.py"});
+    CHECK(plan.settings.store.of_loopback);
+    CHECK(plan.settings.store.master_addr == address);
+  }
+  LaunchPlan plan = t.good({"--master-addr=trainer-0", "--master-port=4000", "train.py"});
+  CHECK(!plan.settings.store.of_loopback);
+  CHECK(!plan.settings.store.admits_all);
+  plan = t.good({"--master-addr=trainer-0", "--master-port=4000", "--rdzv-conf=store_admits=all", "train.py"});
+  CHECK(plan.settings.store.admits_all);
 }
 
 TEST_CASE("--standalone overwrites the id, a plain launch of one node keeps one that was given") {

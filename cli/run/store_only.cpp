@@ -16,7 +16,8 @@ int serve_store(std::uint16_t port) {
     return 1;
   }
   net::Loop loop;
-  store::StoreHost store(loop, {.kind = store::StoreSettings::Kind::kFixedPort, .port = port});
+  store::StoreHost store(
+      loop, {.kind = store::StoreSettings::Kind::kFixedPort, .port = port, .of_loopback = false, .admits_all = true});
   const auto endpoint = store.open();
   if (!endpoint) {
     Error error = endpoint.error();

@@ -74,12 +74,18 @@ Server::Server(net::Loop& loop, const ServerBounds& bounds)
 Result<std::unique_ptr<Server>> Server::open(net::Loop& loop, const std::string& address, std::uint16_t port,
                                              const ServerBounds& bounds) {
   std::unique_ptr<Server> server(new Server(loop, bounds));
-  auto listener = net::Listener::open(loop, address, port, [self = server.get()](std::unique_ptr<net::Stream> stream) {
-    self->accept(std::move(stream));
-  });
-  if (!listener) return std::unexpected(std::move(listener.error()));
-  server->listener_ = std::move(*listener);
+  if (Status listening = server->listen(address, port); !listening) return std::unexpected(listening.error());
   return server;
+}
+
+Status Server::listen_also(const std::string& address) { return listen(address, port()); }
+
+Status Server::listen(const std::string& address, std::uint16_t port) {
+  auto listener = net::Listener::open(loop_, address, port,
+                                      [this](std::unique_ptr<net::Stream> stream) { accept(std::move(stream)); });
+  if (!listener) return std::unexpected(std::move(listener.error()));
+  listeners_.push_back(std::move(*listener));
+  return {};
 }
 
 std::unique_ptr<Server> Server::without_port(net::Loop& loop, const ServerBounds& bounds) {
@@ -102,7 +108,7 @@ void Server::reset() {
   newcomers_.clear();
   transit_bytes_ = 0;
   sending_ = 0;
-  if (listener_) listener_->refuse_queued();
+  for (const auto& listener : listeners_) listener->refuse_queued();
   keyspace_ = std::make_unique<Keyspace>(bounds_.store_bytes);
   watch_memory();
 }
@@ -280,7 +286,7 @@ void Server::refuse(Connection& connection, const Refusal& refusal) {
 void Server::tell_refused(const std::string& peer, const Refusal& refusal) {
   ++stats_.refused;
   const std::string text = format("worker store{} closed the connection from {}: {}",
-                                  listener_ ? format(" on port {}", port()) : "", peer, refusal.reason);
+                                  listeners_.empty() ? "" : format(" on port {}", port()), peer, refusal.reason);
   const auto kind = static_cast<std::size_t>(refusal.kind);
   if (told_.test(kind)) {
     log::debug("store_refused", text);

@@ -48,6 +48,8 @@ class Server final : private Outbox {
   // Serves from the next turn of the loop on. Fails as net::Listener::open does.
   static Result<std::unique_ptr<Server>> open(net::Loop& loop, const std::string& address, std::uint16_t port,
                                               const ServerBounds& bounds = {});
+  // Listens at the same port of another numeric address, too. Fails as open() does.
+  Status listen_also(const std::string& address);
   // A server without a port: its connections come by adopt().
   static std::unique_ptr<Server> without_port(net::Loop& loop, const ServerBounds& bounds = {});
   // Serves a connection that the caller has accepted, and of which it has read these bytes.
@@ -58,7 +60,7 @@ class Server final : private Outbox {
   Server& operator=(const Server&) = delete;
 
   // The port; 0 if it has none.
-  std::uint16_t port() const { return listener_ ? listener_->port() : 0; }
+  std::uint16_t port() const { return listeners_.empty() ? 0 : listeners_.front()->port(); }
 
   // Sets the addresses that may connect from now on; until then all may.
   void admit(Admission admission) { admission_ = std::move(admission); }
@@ -78,6 +80,7 @@ class Server final : private Outbox {
   struct Connection;
 
   Server(net::Loop& loop, const ServerBounds& bounds);
+  Status listen(const std::string& address, std::uint16_t port);
   // Returns null if the connection was not admitted; then it is closed.
   Connection* accept(std::unique_ptr<net::Stream> stream);
   void serve(Connection& connection, Bytes bytes);
@@ -124,7 +127,7 @@ class Server final : private Outbox {
   ServerBounds bounds_;
   std::deque<Newcomer> newcomers_;  // the earliest deadline first; some have sent VALIDATE or have ended since
   net::Timer next_deadline_;
-  std::unique_ptr<net::Listener> listener_;
+  std::vector<std::unique_ptr<net::Listener>> listeners_;  // at one port of several addresses
   std::unique_ptr<Keyspace> keyspace_;
   std::unordered_map<ClientId, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> woken_;  // other clients that got replies by the commands being carried out

@@ -5,6 +5,7 @@
 #include "src/base/address.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/net/local_host.h"
 #include "src/process/port_holder.h"
 
 namespace elastic::store {
@@ -38,6 +39,19 @@ Result<std::uint16_t> StoreHost::listen(const std::string& address) {
   return server_->port();
 }
 
+// By the name `localhost` clients try each of its addresses, the one of IPv6 first.
+Result<std::uint16_t> StoreHost::listen_at_fixed_port() {
+  if (!settings_.of_loopback) return listen("");
+  const bool by_name = !is_loopback(settings_.master_addr);
+  auto port = listen(by_name ? kLoopback : settings_.master_addr);
+  if (!port || !by_name || !net::has_address("::1")) return port;
+  if (Status also = server_->listen_also("::1"); !also) {
+    end_server();
+    return std::unexpected(port_error(also.error(), settings_.port));
+  }
+  return port;
+}
+
 Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
   Result<std::uint16_t> port = settings_.port;
   switch (settings_.kind) {
@@ -46,7 +60,10 @@ Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
       if (server_) {
         server_->reset();  // another client may have written since close()
       } else {
-        port = listen("");
+        port = listen_at_fixed_port();
+      }
+      if (server_ && !settings_.of_loopback && !settings_.admits_all) {
+        server_->admit(store::Admission(net::own_addresses()));
       }
       break;
     case StoreSettings::Kind::kByWorker:

@@ -42,6 +42,7 @@ class StoreHost {
 
  private:
   Result<std::uint16_t> listen(const std::string& address);
+  Result<std::uint16_t> listen_at_fixed_port();
   void end_server();
 
   net::Loop& loop_;

@@ -29,6 +29,11 @@ std::string full_host_name() {
   return full.empty() ? name : full;
 }
 
+bool has_address(std::string_view address) {
+  return std::ranges::any_of(interfaces(),
+                             [&](const Interface& each) { return each.up && same_address(each.address, address); });
+}
+
 std::vector<std::string> own_addresses() {
   std::vector<std::string> out;
   for (const net::Interface& interface : net::interfaces()) {

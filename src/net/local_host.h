@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/net/interfaces.h"
@@ -16,6 +17,8 @@ std::string host_name();
 std::string full_host_name();
 // The numeric addresses of all interfaces that are up, without loopback.
 std::vector<std::string> own_addresses();
+// Whether an interface that is up has this numeric address; loopback counts.
+bool has_address(std::string_view address);
 // Connections to this numeric address stay on this host.
 bool is_ours(const std::string& address);
 // Of another host's addresses those that this host has not, since each host may have a bridge of the same address; all
