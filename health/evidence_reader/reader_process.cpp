@@ -1,5 +1,6 @@
 #include "health/evidence_reader/reader_process.h"
 
+#include "health/evidence_reader/control_socket.h"
 #include "health/evidence_reader/gpu_evidence.h"
 #include "health/evidence_reader/link_samples.h"
 #include "health/evidence_reader/ras_conversation.h"
@@ -32,7 +33,8 @@ std::optional<Message> read_line(std::string_view line) {
   return message;
 }
 
-// A dump of a recorder is read into many times its size, and so is a report of RAS.
+// A dump of a recorder is read into many times its size, and so is a report of RAS. Connections to control servers are
+// open before.
 constexpr process::Confinement kOfDumps{.memory_bytes = std::uint64_t{3} << 30, .cpu_s = 20};
 constexpr process::Confinement kOfConversations{
     .memory_bytes = kOfDumps.memory_bytes, .cpu_s = kOfDumps.cpu_s, .may_connect = true};
@@ -43,7 +45,12 @@ constexpr process::Confinement kOfConversations{
 hang::EvidenceAnswer answer_to(const hang::EvidenceTask& task, const Environment& environment) {
   switch (task.part) {
     case hang::Part::kProcesses: (void)process::confine({}); return look_at_processes(task);
-    case hang::Part::kRecorder: return ask_recorders(task, environment, [] { return process::confine(kOfDumps); });
+    case hang::Part::kRecorder:
+      return ask_recorders(task, environment, [&task] {
+        process::Confinement of_dumps = kOfDumps;
+        of_dumps.descriptors += ControlSocket::kDescriptors * task.workers.size();
+        return process::confine(of_dumps);
+      });
     case hang::Part::kRas: return ask_ras(task, environment, [] { return process::confine(kOfConversations); });
     case hang::Part::kGpus: return ask_gpus(task, environment);
     case hang::Part::kLinks: (void)process::confine({}); return ask_links(environment);

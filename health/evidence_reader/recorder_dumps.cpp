@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "health/evidence/flight_recorder.h"
+#include "health/evidence_reader/control_socket.h"
 #include "health/probe/attempt.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -40,6 +42,9 @@ constexpr std::int64_t kTickNs = 20'000'000;
 // One rank while its dump is waited for.
 struct Asked {
   hang::RankRecorder recorder = {};
+  std::unique_ptr<ControlSocket> control = {};
+  bool has_answered = false;  // its control server, or there is nothing to wait for there
+  SourceFacts no_answer = {};
   std::int64_t not_before_ns = 0;  // an older file is of somebody else, or of another time
   bool was_triggered = false;
   std::int64_t seen_ns = 0;  // the time and the size of the file that was read last
@@ -109,11 +114,27 @@ void look_at(const hang::RecorderPlaces& places, Asked& asked) {
   }
 }
 
-}  // namespace
+// What its control server says is newer than any file.
+void hear(Asked& asked) {
+  if (asked.has_answered) return;
+  asked.control->go_on();
+  if (asked.control->is_waited_for()) return;
+  asked.has_answered = true;
+  hang::RankRecorder said = asked.control->said();
+  asked.no_answer = std::move(said.why_not);
+  if (!said.dump) return;
+  asked.recorder.dump = std::move(said.dump);
+  asked.is_done = true;
+}
 
-std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
-                                               std::int64_t patience_ms,
-                                               const std::function<Status()>& before_reading) {
+// Why there is no dump, by all ways that were tried.
+SourceFacts reason_of(const SourceFacts& first, const SourceFacts& second) {
+  if (first.state == Source::kNotAsked) return second;
+  if (second.state == Source::kNotAsked) return first;
+  return {std::max(first.state, second.state), format("{}; {}", first.why, second.why)};
+}
+
+std::vector<Asked> ask_all(const hang::EvidenceTask& task, const hang::RecorderPlaces& places) {
   const std::int64_t now = now_ns(CLOCK_REALTIME);
   const std::int64_t age_ns = std::max<std::int64_t>(now_ns(CLOCK_MONOTONIC_RAW) - task.round_began_us * 1000, 0);
   std::vector<Asked> all;
@@ -127,22 +148,39 @@ std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, c
     asked.recorder.why_not = {Source::kRefused, why};
     if (why.empty()) asked.not_before_ns = now - kTickNs;
   }
+  // The environment of a worker may be locked by one that waits uninterruptibly: the pipes have been written to before.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].control = std::make_unique<ControlSocket>(task.workers[i], places.control);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
+                                               std::int64_t patience_ms,
+                                               const std::function<Status()>& before_reading) {
+  std::vector<Asked> all = ask_all(task, places);
   const Status may_read = before_reading ? before_reading() : Status();
   const health::Deadline deadline(patience_ms);
   while (may_read) {
+    const bool is_over = deadline.has_passed();
     bool is_waiting = false;
     for (Asked& asked : all) {
-      look_at(places, asked);
-      is_waiting = is_waiting || (asked.was_triggered && !asked.is_done);
+      if (is_over) asked.control->give_up(deadline.span());
+      hear(asked);
+      if (asked.has_answered) look_at(places, asked);
+      is_waiting = is_waiting || !asked.has_answered || (asked.was_triggered && !asked.is_done);
     }
-    if (!is_waiting || deadline.has_passed()) break;
+    if (!is_waiting || is_over) break;
     std::this_thread::sleep_for(kBetweenTries);
   }
   std::vector<hang::RankRecorder> recorders;
   for (Asked& asked : all) {
-    if (!may_read) asked.recorder.why_not = {Source::kRefused, may_read.error().text()};
-    const bool is_silent = may_read && asked.was_triggered && asked.seen_size < 0;
+    const bool is_silent = asked.was_triggered && asked.seen_size < 0;
     if (is_silent) asked.recorder.why_not = {Source::kLate, "it has written no dump within " + deadline.span()};
+    asked.recorder.why_not = reason_of(asked.recorder.why_not, asked.no_answer);
+    if (!may_read) asked.recorder.why_not = {Source::kRefused, may_read.error().text()};
     recorders.push_back(std::move(asked.recorder));
   }
   return recorders;

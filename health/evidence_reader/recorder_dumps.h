@@ -16,9 +16,10 @@ namespace elastic::evidence {
 // A larger dump is not read.
 inline constexpr std::size_t kMostDumpBytes = 64 * 1024 * 1024;
 
-// Asks the recorders of these ranks for a dump, where the user has named a pipe for that, and reads the dumps: those
-// that are written from then on, and else those that were written since the round began (a rank whose collective has
-// timed out has written one). Waits `patience_ms` for those that were asked for. `before_reading` is called when all
+// Asks the recorders of these ranks for a dump, where the user has named a pipe or a control socket for that, and reads
+// the dumps: what the control server answers, else the files that are written from then on, and else those that were
+// written since the round began (a rank whose collective has timed out has written one). Waits `patience_ms` for those
+// that were asked for. `before_reading` is called when all
 // are asked, and nothing is read if it fails.
 std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
                                                std::int64_t patience_ms,

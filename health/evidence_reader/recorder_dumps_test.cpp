@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,11 +53,11 @@ class Place {
   hang::RecorderPlaces& places() { return places_; }
 
   std::vector<RankRecorder> read(std::vector<int> ranks, std::int64_t patience_ms, std::int64_t round_age_s = 1000,
-                                 const std::function<Status()>& before_reading = {}) {
+                                 const std::function<Status()>& before_reading = {}, pid_t pid = 0) {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_RAW, &now);
     hang::EvidenceTask task{.world_size = 4, .round_began_us = (now.tv_sec - round_age_s) * 1'000'000};
-    for (const int rank : ranks) task.workers.push_back({.rank = rank});
+    for (const int rank : ranks) task.workers.push_back({.rank = rank, .pid = pid});
     return read_recorders(task, places_, patience_ms, before_reading);
   }
 
@@ -91,6 +93,35 @@ class Recorder {
  private:
   int reading_ = -1;
   int writing_ = -1;
+  std::thread thread_;
+};
+
+// A control server that answers this to whatever it is asked, as a thread of the test's.
+class ControlServer {
+ public:
+  ControlServer(const std::string& path, const std::string& answer)
+      : socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    REQUIRE(bind(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(listen(socket_, 16) == 0);
+    thread_ = std::thread([this, answer] {
+      for (int client = accept(socket_, nullptr, nullptr); client >= 0; client = accept(socket_, nullptr, nullptr)) {
+        (void)!send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+        close(client);
+      }
+    });
+  }
+  ~ControlServer() {
+    shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    close(socket_);
+  }
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+ private:
+  int socket_;
   std::thread thread_;
 };
 
@@ -141,6 +172,30 @@ TEST_CASE("without a pipe a dump that was written since the round began is read,
   CHECK(!read[1].dump);
   CHECK(read[1].why_not.state == Source::kNotAsked);
   CHECK(read[2].why_not.state == Source::kNotAsked);
+}
+
+TEST_CASE("what a control server answers is taken, and not a dump that was written before") {
+  Place place;
+  place.places().pipe.reset();
+  place.places().control = place.file(9);
+  place.write(0, dump_of(7));
+  const std::string body = dump_of(9);
+  const ControlServer server(place.file(9),
+                             format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", body.size(), body));
+  const std::vector<RankRecorder> read = place.read({0}, kPatient, 1000, {}, getpid());
+  REQUIRE(read[0].dump.has_value());
+  CHECK(read[0].dump->groups.at(0).enqueued == 9);
+}
+
+TEST_CASE("a control socket that is not there is refused, and costs a dump that was written before nothing") {
+  Place place;
+  place.places().pipe.reset();
+  place.write(0, dump_of(7));
+  place.places().control = place.file(9);  // which is not there
+  const std::vector<RankRecorder> read = place.read({0, 1}, kPatient);
+  CHECK(read[0].dump.has_value());
+  CHECK(read[1].why_not.state == Source::kRefused);
+  CHECK(read[1].why_not.why.starts_with("it has no control socket"));
 }
 
 TEST_CASE("nothing is read where the reading process cannot be made ready for it, after all ranks were asked") {

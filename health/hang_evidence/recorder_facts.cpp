@@ -30,11 +30,25 @@ std::string incomplete(const FlightFacts& dump) {
   return {};
 }
 
+// A group may have a backend for each kind of device, each of which counts by itself. That of NCCL is named by the
+// group alone.
+std::string name_of(const FlightGroup& known) {
+  const std::string backend = known.newest && known.newest->backend != "nccl" ? known.newest->backend : "";
+  std::vector<std::string> words;
+  const bool is_described = !known.description.empty() && known.description != "undefined";
+  if (is_described && known.description != kDefault) words.push_back(known.name);
+  if (!backend.empty()) words.push_back(backend);
+  const std::string& name = is_described ? known.description : known.name;
+  return words.empty() ? name : format("{} ({})", name, join(words, ", "));
+}
+
 // A group as a dump of this rank has it. `own` are the ranks of this node.
 Group group_of(const FlightGroup& known, std::int32_t rank, const RankRuns& own, std::int32_t world_size) {
-  if (known.description == kDefault) return {.name = std::string(kDefault), .members = RankRuns::all(world_size)};
-  const bool is_described = !known.description.empty() && known.description != "undefined";
-  Group group{.name = is_described ? format("{} ({})", known.description, known.name) : known.name};
+  Group group{.name = name_of(known)};
+  if (known.description == kDefault) {
+    group.members = RankRuns::all(world_size);
+    return group;
+  }
   const RankRuns all = RankRuns::of({known.members.begin(), known.members.end()});
   // Members beyond the world are those of another job's numbers: nothing is known of them.
   if (all.empty() || !RankRuns::all(world_size).includes(all)) {

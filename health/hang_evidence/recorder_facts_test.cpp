@@ -62,7 +62,7 @@ TEST_CASE("ranks that are equally far in a group are one fact, and each recorder
   const NodeFacts facts = recorder_facts_of(
       Recorders{dump(0, {group(4, false)}), dump(1, {group(3, true)}), dump(2, {group(4, false)})}, 3);
   REQUIRE(facts.groups.size() == 1);
-  CHECK(facts.groups[0] == Group{.name = "default_pg", .members = RankRuns::all(3)});
+  CHECK(facts.groups[0] == Group{.name = "default_pg (gloo)", .members = RankRuns::all(3)});
   REQUIRE(facts.group_facts.size() == 2);
   CHECK(facts.group_facts[0].ranks.text() == "0,2");
   CHECK(facts.group_facts[0].enqueued == 4);
@@ -86,7 +86,7 @@ TEST_CASE("gloo's other groups do not name their members: they are open, the sam
   const NodeFacts facts = recorder_facts_of(
       Recorders{dump(0, {group(4, false, "3", "undefined")}), dump(2, {group(4, false, "3", "undefined")})}, 4);
   REQUIRE(facts.groups.size() == 1);
-  CHECK(facts.groups[0].name == "3");
+  CHECK(facts.groups[0].name == "3 (gloo)");
   CHECK(facts.groups[0].members.text() == "0,2");
   CHECK(facts.groups[0].is_open);
 }
@@ -94,7 +94,7 @@ TEST_CASE("gloo's other groups do not name their members: they are open, the sam
 TEST_CASE("a group that names its members has them all, of a great one with gaps those of this node") {
   NodeFacts facts = recorder_facts_of(Recorders{dump(1, {group(4, false, "5", "tp_0", {0, 1, 2, 3})})}, 8);
   REQUIRE(facts.groups.size() == 1);
-  CHECK(facts.groups[0].name == "tp_0 (5)");
+  CHECK(facts.groups[0].name == "tp_0 (5, gloo)");
   CHECK(facts.groups[0].members.text() == "0-3");
   CHECK(facts.groups[0].size == 4);
   CHECK(facts.groups[0].digest != 0);
@@ -107,6 +107,22 @@ TEST_CASE("a group that names its members has them all, of a great one with gaps
   // Ranks that this world has not are another's numbers.
   facts = recorder_facts_of(Recorders{dump(2, {group(4, false, "6", "dp_0", even)})}, 10);
   CHECK(facts.groups[0].is_open);
+}
+
+TEST_CASE("a group with two backends is counted for each, and by NCCL has its own name") {
+  FlightGroup nccl = group(7, true);
+  nccl.newest->backend = "nccl";
+  FlightGroup sub_group = group(5, true, "5", "tp_0", {0, 1});
+  sub_group.newest->backend = "nccl";
+  const NodeFacts facts = recorder_facts_of(Recorders{dump(0, {nccl, group(2, false), sub_group}), dump(1, {nccl})}, 2);
+  REQUIRE(facts.groups.size() == 3);
+  CHECK(facts.groups[0].name == "default_pg");
+  CHECK(facts.groups[1].name == "default_pg (gloo)");
+  CHECK(facts.groups[2].name == "tp_0 (5)");
+  REQUIRE(facts.group_facts.size() == 3);
+  CHECK(facts.group_facts[0].ranks.text() == "0-1");
+  CHECK(facts.group_facts[1].ranks.text() == "0");
+  CHECK(facts.group_facts[1].enqueued == 2);
 }
 
 TEST_CASE("a dump that is cut off, or has entries that cannot be used, says nothing about groups and is partial") {

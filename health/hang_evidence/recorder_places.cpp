@@ -1,5 +1,9 @@
 #include "health/hang_evidence/recorder_places.h"
 
+#include <initializer_list>
+
+#include "src/base/text.h"
+
 namespace elastic::hang {
 namespace {
 
@@ -17,6 +21,7 @@ std::optional<std::string> first_of(const Environment& environment, std::initial
 RecorderPlaces recorder_places(const Environment& environment) {
   RecorderPlaces places;
   places.pipe = first_of(environment, {"TORCH_FR_DEBUG_INFO_PIPE_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"});
+  places.control = first_of(environment, {"TORCH_WORKER_SERVER_SOCKET"});
   for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
     if (const auto prefix = first_of(environment, {name})) places.files.push_back(*prefix);
   }
@@ -26,6 +31,12 @@ RecorderPlaces recorder_places(const Environment& environment) {
   if (cache || home) places.files.push_back((cache ? *cache : *home + "/.cache") + "/torch/comm_lib_trace_rank_");
   places.files.push_back("/tmp/nccl_trace_rank_");
   return places;
+}
+
+Environment environment_in(std::string_view text) {
+  Environment environment = split(text, '\0');
+  std::erase(environment, "");
+  return environment;
 }
 
 }  // namespace elastic::hang

@@ -3,8 +3,8 @@
 // - the time is in proportion to the bytes, and what is kept has its bounds;
 // - every refusal has a reason;
 // - a dump that is cut off says so, and never says more than the whole one;
-// - RAS's client, the monitor that NVRx's client meets, and file timers do the same in whatever pieces what they hear
-//   comes;
+// - RAS's client, the answers of a control server, the monitor that NVRx's client meets, and file timers are the same
+//   in whatever pieces what they hear comes;
 // - each message of NVRx's client has one answer.
 // ELASTIC_FUZZ_TRACE=1 in the environment tells what was read on stderr.
 
@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "health/evidence/control_answer.h"
 #include "health/evidence/flight_recorder.h"
 #include "health/evidence/process_state.h"
 #include "health/evidence/ras_client.h"
@@ -242,6 +243,28 @@ void play_timers(std::string_view content, std::uint8_t settings) {
   }
 }
 
+// What a control server's answer says, in short.
+std::string control_answer(std::string_view text, std::size_t piece) {
+  ControlAnswer answer;
+  std::optional<ControlAnswer::Dump> said;
+  for (; !text.empty() && !said; text.remove_prefix(std::min(piece, text.size()))) {
+    said = answer.take(text.substr(0, piece));
+  }
+  const auto dump = read(said ? *std::move(said) : answer.closed());
+  if (!dump) return "refused";
+  if (!*dump) return "no recorder";
+  check_flight(**dump);
+  check_flight(of_both_recorders(**dump, **dump));
+  return format("{} entries", (*dump)->entries);
+}
+
+void play_control(std::string_view content, std::uint8_t settings) {
+  const std::string at_once = control_answer(content, std::max<std::size_t>(content.size(), 1));
+  trace(at_once);
+  if (control_answer(content, std::max<std::size_t>(settings, 1)) != at_once)
+    found("a control server's answer says something else in pieces");
+}
+
 void play(std::string_view input) {
   fuzz::ByteReader bytes(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   const auto reader = static_cast<Reader>(bytes.byte() % kReaders);
@@ -257,6 +280,7 @@ void play(std::string_view input) {
     case kRasAnswers: play_ras_answers(content, settings); break;
     case kProcess: play_process(content, settings); break;
     case kNvrx: play_nvrx(content, settings); break;
+    case kControl: play_control(content, settings); break;
     case kTimers: play_timers(content, settings); break;
     default: play_store(content, settings);
   }

@@ -17,6 +17,7 @@ enum Reader : std::uint8_t {
   kStore,       // keys, one a line; a 0 byte; keys that are waited for; settings: the world's size
   kNvrx,        // what a rank sends to NVRx's monitor; settings: the size of the pieces, 0: all at once
   kTimers,      // requests of file timers, a line each; settings: the size of the pieces, 0: one byte
+  kControl,     // what a worker's control server answers; settings: the size of the pieces, 0: all at once
   kReaders,
 };
 

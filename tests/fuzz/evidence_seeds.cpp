@@ -42,8 +42,12 @@ void add_dumps(Seeds& seeds) {
     const std::string path = format("{}/rank-{}", FLIGHT_RECORDINGS, rank);
     seeds.add(format("recorded_{}", rank), kPickle, static_cast<std::uint8_t>(100 * rank),
               seed_files::content_of(path + ".pickle"));
-    seeds.add(format("recorded_json_{}", rank), kJson, 0, seed_files::content_of(path + ".json"));
+    const std::string json = seed_files::content_of(path + ".json");
+    seeds.add(format("recorded_json_{}", rank), kJson, 0, json);
+    seeds.add(format("control_{}", rank), kControl, static_cast<std::uint8_t>(7 * rank),
+              format("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", json.size(), json));
   }
+  seeds.add("control_absent", kControl, 1, "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno");
   const std::string entry = dict({text("record_id"),
                                   small(1),
                                   text("pg_id"),

@@ -37,6 +37,22 @@ while os.read(reading, 128):
     os.rename(dump + ".new", dump)
 """
 
+# A worker whose control server answers the same to all: the socket is where its own environment names it.
+CONTROLLED = """
+import os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(os.environ["TORCH_WORKER_SERVER_SOCKET"])
+server.listen()
+print("ready", flush=True)
+clients = []
+while True:
+    clients.append(server.accept()[0])
+    request = clients[-1].recv(4096).decode()
+    if sys.argv[1]:
+        head = "HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n"
+        clients[-1].sendall((head % len(sys.argv[1]) + sys.argv[1]).encode())
+"""
+
 
 def task(part, workers, **others):
     return {"part": part, "world_size": 4, "workers": workers, "addresses": ["127.0.0.1"], "round_began_us": 0,
@@ -85,8 +101,9 @@ def confinement(process):
 def started():
     processes = []
 
-    def start(*arguments):
-        process = subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE, text=True)
+    def start(*arguments, **variables):
+        process = subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE, text=True,
+                                   env=os.environ | variables)
         processes.append(process)
         assert process.stdout.readline() == "ready\n"
         return process.pid
@@ -123,6 +140,34 @@ def test_a_recorder_is_asked_by_its_pipe_and_its_dump_is_read(started, tmp_path)
     (fact,) = facts["group_facts"]
     assert (fact["enqueued"], fact["retired"], fact["operation"]) == (7, 0, "all_reduce")
     assert facts["groups"][0]["name"] == "default_pg"
+
+
+def test_recorders_are_asked_at_the_control_sockets_that_workers_environments_name(started, tmp_path):
+    def dump(number):
+        return json.dumps({"version": "2.10", "entries": [
+            {"record_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": number, "p2p_seq_id": 0,
+             "profiling_name": "gloo:all_reduce", "retired": False, "is_p2p": False}]})
+
+    said = {0: dump(7), 1: dump(6), 2: '{"entries": ' + "[" * 100, 3: None}
+    workers = []
+    for rank, text in said.items():
+        variables = {"TORCH_WORKER_SERVER_SOCKET": f"{tmp_path}/control {rank}"} if text else {}
+        program = CONTROLLED if text else "import threading; print('ready', flush=True); threading.Event().wait()"
+        workers.append(worker(rank, started(program, text or "", **variables)))
+    answer, status = answer_to(json.dumps(task("recorder", workers)))
+    assert status == 0
+    facts = answer["facts"]
+    assert [rank["recorder"]["state"] for rank in facts["ranks"]] == ["ok", "ok", "lost", "off"], facts
+    assert [fact["enqueued"] for fact in facts["group_facts"]] == [7, 6], facts
+
+
+def test_a_control_server_that_does_not_answer_is_late(started, tmp_path):
+    pid = started(CONTROLLED, "", TORCH_WORKER_SERVER_SOCKET=f"{tmp_path}/control")
+    with reader(json.dumps(task("recorder", [worker(2, pid)]))) as (process, channel):
+        if not is_sanitized(BINARY):
+            wait_until(lambda: confinement(process) == (True, "0"), what="a reader of dumps that is confined")
+        (rank,) = json.loads(channel.recv(65536))["facts"]["ranks"]
+    assert rank["recorder"]["state"] == "late" and "7 s" in rank["recorder"]["why"], rank
 
 
 def test_without_nccl_and_drivers_their_parts_are_off(tmp_path):

@@ -43,11 +43,11 @@ pytestmark = pytest.mark.time_limit(400)
 
 
 class Job:
-    def __init__(self, elastic_run, script, body, ranks):
+    def __init__(self, elastic_run, script, body, *options, ranks=3):
         self.directory = pathlib.Path(elastic_run.directory)
         self.ranks = ranks
         self.run = elastic_run.start("--standalone", f"--nproc-per-node={ranks}", "--hang-timeout=3s",
-                                     f"--log-dir={self.directory}/logs", script("train.py", BEGIN + body), self.directory,
+                                     f"--log-dir={self.directory}/logs", *options, script("train.py", BEGIN + body), self.directory,
                                      env={"OMP_NUM_THREADS": "1"})
 
     def report(self):
@@ -69,7 +69,7 @@ class Job:
 def train(elastic_run, script):
     if importlib.util.find_spec("torch") is None:
         pytest.skip("there is no PyTorch")
-    return lambda body, ranks=3: Job(elastic_run, script, body, ranks)
+    return lambda body, *options, **settings: Job(elastic_run, script, body, *options, **settings)
 
 
 def odd_functions(report):
@@ -99,6 +99,36 @@ train_step()
     assert [culprit["rank"] for culprit in report["culprits"]] == [1], report
     assert "load_batch" in odd_functions(report), report
     assert [group["op"] for group in report["groups"] if not group["odd"]] == ["all_reduce"], report
+    job.end()
+
+
+def test_a_control_server_says_how_far_its_rank_is_though_that_holds_the_gil(train, tmp_path):
+    job = train("""
+from torch.distributed.elastic.control_plane import worker_main
+
+
+def load_batch():
+    import ctypes
+    ctypes.PyDLL(None).sleep(10000)
+
+
+@worker_main()
+def main():
+    dist.init_process_group("gloo")
+    for number in range(1, 4):
+        train_step()
+        step(number)
+    if rank == 1:
+        load_batch()
+    train_step()
+
+
+main()
+""", f"--wrap=all:env TORCH_WORKER_SERVER_SOCKET={tmp_path}/control-%r")
+    report = job.report()
+    assert report["sources"]["fr"] == "ok", report
+    assert report["verdict"]["rule"] == 7 and [culprit["rank"] for culprit in report["culprits"]] == [1], report
+    assert 'in all_reduce number 4 of group "default_pg (gloo)"; rank 1 has launched 3' in report["others"], report
     job.end()
 
 

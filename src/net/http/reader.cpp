@@ -185,7 +185,7 @@ const Refusal& RequestReader::refusal() const { return state_->refusal; }
 // --- Answers. ----------------------------------------------------------------------------------------
 
 struct ResponseReader::State {
-  State() {
+  explicit State(std::size_t most) : most_body_bytes(most) {
     http_parser_init(&parser, HTTP_RESPONSE);
     parser.data = this;
   }
@@ -204,7 +204,7 @@ struct ResponseReader::State {
   int head_ends() { return 0; }
   int body_part(std::string_view part) {
     body += part;
-    return body.size() > limits::kHttpAnswerBytes ? 1 : 0;
+    return body.size() > most_body_bytes ? 1 : 0;
   }
   int ends() {
     complete = true;
@@ -215,12 +215,14 @@ struct ResponseReader::State {
   http_parser parser{};
   OneHeader server{"server"};
   OneHeader location{"location"};
+  std::size_t most_body_bytes;
   std::string body;
   bool complete = false;
   std::string problem;
 };
 
-ResponseReader::ResponseReader() : state_(std::make_unique<State>()) {}
+ResponseReader::ResponseReader() : ResponseReader(limits::kHttpAnswerBytes) {}
+ResponseReader::ResponseReader(std::size_t most_body_bytes) : state_(std::make_unique<State>(most_body_bytes)) {}
 ResponseReader::~ResponseReader() = default;
 
 ResponseReader::Step ResponseReader::take(Bytes bytes) {
@@ -231,8 +233,8 @@ ResponseReader::Step ResponseReader::take(Bytes bytes) {
   if (state.complete) return Step::kComplete;
   const auto error = static_cast<http_errno>(state.parser.http_errno);
   if (error == HPE_OK) return Step::kNeedMore;
-  state.problem = state.body.size() > limits::kHttpAnswerBytes
-                      ? format("its answer is longer than {} bytes", limits::kHttpAnswerBytes)
+  state.problem = state.body.size() > state.most_body_bytes
+                      ? format("its answer is longer than {} bytes", state.most_body_bytes)
                       : format("its answer is not HTTP/1.1: {}", http_errno_description(error));
   return Step::kRefused;
 }

@@ -63,12 +63,14 @@ class ResponseReader {
  public:
   enum class Step : std::uint8_t { kNeedMore, kComplete, kRefused };
 
+  // Of an answer whose body has at most limits::kHttpAnswerBytes, or this many bytes.
   ResponseReader();
+  explicit ResponseReader(std::size_t most_body_bytes);
   ~ResponseReader();
   ResponseReader(const ResponseReader&) = delete;
   ResponseReader& operator=(const ResponseReader&) = delete;
 
-  // Reads bytes of the other side. Refused: they are not an HTTP/1 answer, or longer than limits::kHttpAnswerBytes.
+  // Reads bytes of the other side. Refused: they are not an HTTP/1 answer, or too long.
   Step take(Bytes bytes);
   // The other side has closed the connection, which may be the end of its answer.
   Step end();
