@@ -46,7 +46,9 @@ void HangAids::on(const HangOver& message, Effects& out) {
 }
 
 void HangAids::on(const StopWorkers& message, Effects& out) {
-  if (!message.hangs || message.round != round_ || is_told_) return;
+  if (!message.hangs || message.round != round_) return;
+  ends_ = true;
+  if (is_told_) return;
   out.push_back(
       Warn{format("round {} hangs, and is stopped for that; the verdict has not reached this node, but it may "
                   "stand in the logs of the others",

@@ -27,6 +27,8 @@ class HangAids {
   // The round is to end for a hang. If the verdict has not come (a session or a coordinator was lost), the user hears
   // that it is missing.
   void on(const protocol::StopWorkers& message, Effects& out);
+  // That order has come for this round.
+  bool ends(protocol::RoundNumber round) const { return ends_ && round_ == round; }
   // What this node has seen and read.
   void on(const EvidenceRead& event, Effects& out);
   void on(const SignsSeen& event, std::int64_t now_ms, Effects& out);
@@ -34,6 +36,7 @@ class HangAids {
  private:
   std::optional<protocol::RoundNumber> round_;  // the last one whose workers were started
   bool runs_ = false;                           // they are not being stopped
+  bool ends_ = false;                           // it is to end for a hang
   std::optional<std::uint32_t> collection_;     // of which evidence is being read
   protocol::HangFacts told_facts_ = {};         // as the coordinator knows them
   bool is_told_ = false;                        // a hang has been told, and is not over

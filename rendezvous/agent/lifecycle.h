@@ -129,6 +129,8 @@ class Lifecycle {
   std::optional<int> rank_of_false_alarm() const;
   // This node was told to end: tells the coordinator, and stops the round if there is one.
   void leave(SignalWorkers::Cause cause, Effects& out);
+  // Processes have survived SIGKILL, and are given up.
+  void tell_left_behind(Effects& out);
   // No process of the round is left, or none that the node waits for.
   void gone(Effects& out);
   // The round was stopped because a worker failed here in a way that may come again in the next round.

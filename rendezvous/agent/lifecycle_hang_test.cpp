@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <optional>
 #include <vector>
 
 #include "rendezvous/agent/lifecycle.h"
@@ -29,14 +30,28 @@ Kind the(const Effects& effects) {
 
 // Node 1 of two, whose two workers run in round 4.
 struct Node {
-  Node() {
-    from(PrepareRound{.round = 4, .place = {1, 2, 2, 4, 2, 4}, .membership = 99});
+  explicit Node(bool ignores_stuck_workers = false, const NodePlace& place = {1, 2, 2, 4, 2, 4})
+      : life({.local_world_size = 2, .ignore_stuck_workers = ignores_stuck_workers}) {
+    from(PrepareRound{.round = 4, .place = place, .membership = 99});
+    if (place.node_rank == 0) on(StoreOpened{{"10.0.0.1", 4000}});
     the<StartWorkers>(from(RunWorkers{4, {"10.0.0.1", 4000}}));
   }
   Effects on(const Event& event) { return life.on_event(event, now_ms); }
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
+  // A worker is stopped, and survives SIGKILL. What the coordinator is told of that, if it is told.
+  std::optional<NodeCannotRun> given_up() {
+    on(TimerFired{});
+    on(TimerFired{});
+    on(SurvivorsNamed{"process 7 (python, state D)"});
+    const Effects effects = on(TimerFired{});
+    the<AbandonWorkers>(effects);
+    for (const ToCoordinator& sent : all<ToCoordinator>(effects)) {
+      if (const auto* told = std::get_if<NodeCannotRun>(&sent.message)) return *told;
+    }
+    return {};
+  }
 
-  Lifecycle life = Lifecycle({.local_world_size = 2});
+  Lifecycle life;
   std::int64_t now_ms = 0;
 };
 
@@ -76,4 +91,46 @@ TEST_CASE("a round that hangs is stopped as such, and evidence is read no more")
   // A coordinator that takes over gives the order again.
   node.now_ms = 1'000;
   CHECK(the<StartTimer>(node.from(StopWorkers{.round = 4, .hangs = true})).delay_ms == 2'000);
+}
+
+TEST_CASE("a worker that survives SIGKILL when a hang ends the round costs the node, also where it would be ignored") {
+  for (const bool fails_first : {false, true}) {
+    CAPTURE(fails_first);
+    for (const bool ignores : {false, true}) {
+      CAPTURE(ignores);
+      Node node(ignores);
+      if (fails_first) node.on(WorkerExited{0, {.code = 1}, 5});
+      node.from(HangTold{.round = 4});
+      node.from(StopWorkers{.round = 4, .hangs = true});
+      CHECK(node.given_up() == NodeCannotRun{4, "process 7 (python, state D) survived SIGKILL"});
+    }
+  }
+  Node not_hung(true);
+  not_hung.from(StopWorkers{4});
+  CHECK(!not_hung.given_up());
+}
+
+TEST_CASE("a node that is the only one goes on where a worker that survives SIGKILL is ignored, and says how else") {
+  for (const bool ignores : {false, true}) {
+    CAPTURE(ignores);
+    Node node(ignores, {0, 1, 0, 2, 0, 2});
+    node.from(HangTold{.round = 4});
+    node.from(StopWorkers{.round = 4, .hangs = true});
+    const auto told = node.given_up();
+    CHECK(told.has_value() != ignores);
+    if (!told) continue;
+    CHECK(told->reason ==
+          "process 7 (python, state D) survived SIGKILL; --stuck-worker=ignore lets the job go on without it");
+  }
+}
+
+TEST_CASE("that one round was ended for a hang says nothing about the next one") {
+  Node node(true);
+  node.from(HangTold{.round = 4});
+  node.from(StopWorkers{.round = 4, .hangs = true});
+  node.on(AllGone{});
+  node.from(PrepareRound{.round = 5, .place = {1, 2, 2, 4, 2, 4}, .membership = 99});
+  node.from(RunWorkers{5, {"10.0.0.1", 4000}});
+  node.from(StopWorkers{5});
+  CHECK(!node.given_up());
 }

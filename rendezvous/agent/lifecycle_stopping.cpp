@@ -73,12 +73,18 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
   if (!sweep_.next(out)) return;
-  if (!settings_.ignore_stuck_workers && state_ == State::kStopping) {
-    out.push_back(ToCoordinator{NodeCannotRun{
-        round_.number(),
-        format("{} survived SIGKILL; --stuck-worker=ignore lets the job go on without it", sweep_.left_behind())}});
-  }
+  if (state_ == State::kStopping) tell_left_behind(out);
   gone(out);
+}
+
+// After a hang the job does without the node, if it has others, also where the user would ignore the process: what that
+// waits for may be why the job hung, and this node's workers would wait for it in the next round, too.
+void Lifecycle::tell_left_behind(Effects& out) {
+  const bool costs_the_node = hang_.ends(round_.number()) && round_.place().node_count > 1;
+  if (settings_.ignore_stuck_workers && !costs_the_node) return;
+  const char* remedy = costs_the_node ? "" : "; --stuck-worker=ignore lets the job go on without it";
+  out.push_back(
+      ToCoordinator{NodeCannotRun{round_.number(), format("{} survived SIGKILL{}", sweep_.left_behind(), remedy)}});
 }
 
 void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { sweep_.named(event.text, out); }

@@ -86,6 +86,7 @@ bool Coordinator::can_leave_out(const Node& node) const {
 }
 
 void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {
+  if (!node.unfit.empty()) return;  // it is out as the one at fault
   node.passed_check = false;
   node.unfit = format("the job hung, and this node cannot end its workers: {}", why);
   check_.exclude_host(node.identity());

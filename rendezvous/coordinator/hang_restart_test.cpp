@@ -183,6 +183,20 @@ TEST_CASE("a node whose workers cannot be ended when a hang ends their round cos
   CHECK(refused[0].second.reason.find("a worker survived SIGKILL") != std::string::npos);
 }
 
+TEST_CASE("a node that is at fault for a hang is out for that, also if its workers cannot be ended") {
+  Watched job(2, restarting());
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  job.facts.rank(3).state = hang::ThreadState::kDisk;
+  job.step(1, 1);
+  const Answer told = job.all_tell(job.hang());
+  REQUIRE(*report_of(told.all<HangTold>().at(0).second).find_text("fault") == "hard");
+  CHECK(job.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).silent());
+  job.stop(1);
+  const auto refused = job.stop(2).all<Rejected>();
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].second.reason.find("survived") == std::string::npos);
+}
+
 TEST_CASE("a coordinator that takes over after the verdict ends the round, and charges nobody again") {
   Watched job(2, restarting());
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));

@@ -36,13 +36,15 @@ class Job:
                                "--hang-timeout=3s", *options, program, self.directory, **popen)
         return self.run
 
-    def node(self, name, nnodes, body, *options):
-        """Node 127.0.0.1 hosts the coordinator."""
+    def node(self, name, nnodes, body, *options, conf="", env=None, **popen):
+        """Node 127.0.0.1 hosts the coordinator. Its workers find their node's name in NODE."""
         program = self._script("train.py", WORKER + ROUND + body)
         return self._start(f"--nnodes={nnodes}", "--nproc-per-node=2", "--rdzv-backend=c10d",
                            f"--rdzv-endpoint=127.0.0.1:{self.port}", "--rdzv-id=job", "--hang=restart",
-                           "--hang-timeout=3s", f"--rdzv-conf=last_call_timeout=60,failover=off,is_host={int(name == '127.0.0.1')}",
-                           f"--local-addr={name}", f"--log-dir={self.logs}-{name}", *options, program, self.directory)
+                           "--hang-timeout=3s",
+                           f"--rdzv-conf=last_call_timeout=60,failover=off,is_host={int(name == '127.0.0.1')}{conf}",
+                           f"--local-addr={name}", f"--log-dir={self.logs}-{name}", *options, program, self.directory,
+                           env={"NODE": name} | (env or {}), **popen)
 
     def note(self, name):
         (self.directory / name).write_text("")
