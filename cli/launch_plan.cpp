@@ -67,6 +67,7 @@ class Planner {
   Status plan_stop();
   bool leaves_background() const { return flags_.on(FlagId::kLeaveBackground); }
   Status plan_check();
+  Status plan_tests();
   Status check_file(FlagId flag, bool is_program) const;
   Status plan_logs();
   Status plan_output();
@@ -143,7 +144,8 @@ Status Planner::plan_check() {
       warn(format("{}: it is ignored without a check; add --network-check, or use --precheck=2",
                   flags_.input(FlagId::kCommPerfTest)));
     }
-    return {};
+    // A hang for which the links may be why asks for it, too.
+    return flags_.text(FlagId::kHang) == "restart" ? plan_tests() : Status{};
   }
   protocol::CheckRules& check = plan_.settings.node.check;
   const std::string_view policy = flags_.text(FlagId::kCheckPolicy);
@@ -155,19 +157,24 @@ Status Planner::plan_check() {
     warn(format("{}: nothing is measured, as one node alone has no link", flags_.input(asked)));
   }
   check.measures_all = measures;
-  plan_.settings.check = {.hook = flags_.text(FlagId::kHealthHook),
-                          .external = flags_.text(FlagId::kCheckProbe),
-                          .nccl_lib = flags_.text(FlagId::kNcclLib),
-                          .gpu_program = flags_.text(FlagId::kProbePath),
-                          .page = flags_.text(FlagId::kHealthReport)};
   check.only = flags_.on(FlagId::kCheckOnly);
-  plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
-  if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
   entry("check",
         format("{}{}{}", check.only ? "only the check runs" : policy,
                check.excludes_stragglers ? "; stragglers are excluded" : "",
                measures ? "; an all-gather of all nodes is measured" : ""),
         origin);
+  return plan_tests();
+}
+
+// What the check consists of on this node.
+Status Planner::plan_tests() {
+  plan_.settings.check = {.hook = flags_.text(FlagId::kHealthHook),
+                          .external = flags_.text(FlagId::kCheckProbe),
+                          .nccl_lib = flags_.text(FlagId::kNcclLib),
+                          .gpu_program = flags_.text(FlagId::kProbePath),
+                          .page = flags_.text(FlagId::kHealthReport)};
+  plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
+  if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
   for (const FlagId id : {FlagId::kHealthHook, FlagId::kCheckProbe}) {
     const std::string_view command = flags_.text(id);
     const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";

@@ -526,6 +526,22 @@ TEST_CASE("ELASTIC_RUN_PROBE_GPUS turns the test of GPUs off, or says how many t
   }
 }
 
+TEST_CASE("a check that only a hang asks for tests what every check does") {
+  Trial trial;
+  trial.host.gpus = 4;
+  trial.environment.push_back("scheduling/rack-id=r7");
+  const auto plan = [&](const char* hang) {
+    return trial.good({hang, "--nproc-per-node=4", "--health-hook=hook", "--health-report=page.html", "train.py"})
+        .settings;
+  };
+  CHECK(plan("--hang=restart").check == health::CheckSettings{.hook = "hook", .gpus = 4, .page = "page.html"});
+  CHECK(plan("--hang=restart").node.check == protocol::CheckRules{});
+  CHECK(plan("--hang=restart").node.group == "r7");
+  CHECK(plan("--hang=report").check == health::CheckSettings{});
+  CHECK(trial.good({"--hang=restart", "--check-probe=probe", "train.py"}).settings.check.external == "probe");
+  CHECK(trial.error({"--hang=restart", "--nccl-lib=nowhere.so", "train.py"}).contains("no such file"));
+}
+
 TEST_CASE("of the test of GPUs nothing is said on a host without one, and else how many are tested and why") {
   const auto told = [](const Trial& trial, std::vector<std::string> arguments) {
     std::string text;

@@ -86,37 +86,87 @@ TEST_CASE("a node that is blamed is replaced at once where another stands by") {
   CHECK(prepared[0].first + prepared[1].first == 1 + 3);
 }
 
-// Nodes that have not passed are asked once, and all are fit.
-class OnePhase : public CheckPlan {
+// A check of two phases for nodes that have not passed. Who answers "bad" is unfit.
+class TwoPhases : public CheckPlan {
  public:
   int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
-    return std::ranges::all_of(nodes, &CheckNode::passed) ? 0 : 1;
+    return std::ranges::all_of(nodes, &CheckNode::passed) ? 0 : 2;
   }
   std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
                                   const CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), "check");
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
-    return {};
+  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
+                           const std::vector<CheckResults>& results) const override {
+    std::vector<Unfit> found;
+    for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+      if (results.back().at(rank) == "bad") found.push_back({static_cast<int>(rank), "its link is bad"});
+    }
+    return found;
+  }
+};
+
+// Nodes whose ranks all wait for each other when the job hangs, so that the links are suspected.
+struct Linked : Watched {
+  explicit Linked(int nodes, int least = 0) : Watched(nodes, restarting(), 2, least, std::make_unique<TwoPhases>()) {}
+  // The job hangs, and all its nodes have stopped.
+  Answer hangs() {
+    step(sessions.front(), 1);
+    const Answer told = all_tell(hang());
+    REQUIRE(report_of(told.all<HangTold>().at(0).second).find("verdict")->find("rule")->as_integer() == 10);
+    return all_stop();
+  }
+  Answer all_stop() {
+    Answer last;
+    for (const NodeId session : sessions) last = stop(session);
+    return last;
+  }
+  Answer done(NodeId session, std::uint32_t phase, const std::string& result = "ok") {
+    return say(session, CheckDone{*coordinator.round(), phase, result});
+  }
+  // The nodes answer both phases; what follows.
+  Answer all_done(const std::string& of_last = "ok") {
+    for (const NodeId session : sessions) done(session, 0);
+    Answer last;
+    for (const NodeId session : sessions) last = done(session, 1, session == sessions.back() ? of_last : "ok");
+    return last;
   }
 };
 
 TEST_CASE("where the links are suspected all nodes are checked before the next round, and before no other one") {
-  Watched job(2, restarting(), 2, 0, std::make_unique<OnePhase>());
+  Linked job(2);
+  REQUIRE(job.check_rules.when == CheckRules::When::kNever);  // without --network-check
   // Nodes that have passed are checked again.
   for (const RoundNumber next : {1U, 2U}) {
-    job.step(1, 1);
-    const Answer told = job.all_tell(job.hang());
-    REQUIRE(report_of(told.all<HangTold>().at(0).second).find("verdict")->find("rule")->as_integer() == 10);
-    job.stop(1);
-    CHECK(job.stop(2).all<RunCheck>().size() == 2);
+    CHECK(job.hangs().all<RunCheck>().size() == 2);
     CHECK(job.say(1, StoreIsOpen{next, {"10.0.0.1", 4000}}).all<RunWorkers>().empty());
-    job.say(1, CheckDone{next, 0, "ok"});
-    CHECK(job.say(2, CheckDone{next, 0, "ok"}).all<RunWorkers>().size() == 2);
+    job.done(1, 0);
+    CHECK(job.done(2, 0).all<RunCheck>().size() == 2);
+    job.done(1, 1);
+    CHECK(job.done(2, 1).all<RunWorkers>().size() == 2);
   }
   job.fail(1, testing::failure(0, 1));
   job.stop(1, {testing::failure(0, 1)});
   CHECK(job.stop(2).all<RunCheck>().empty());
+}
+
+TEST_CASE("a node that the check after a hang finds unfit is out, and the others are not checked once more") {
+  Linked job(3, 2);
+  REQUIRE(job.hangs().all<RunCheck>().size() == 3);
+  CHECK(job.all_done("bad").all<StopWorkers>().size() == 3);
+  const Answer next = job.all_stop();
+  REQUIRE(next.all<Rejected>().size() == 1);
+  CHECK(next.all<Rejected>()[0].first == 3);
+  CHECK(next.all<PrepareRound>().size() == 2);
+  CHECK(next.all<RunCheck>().empty());
+}
+
+TEST_CASE("a check that was due after a hang and was cut short is made before the round after that") {
+  Linked job(3, 2);
+  REQUIRE(job.hangs().all<RunCheck>().size() == 3);
+  job.done(1, 0);
+  job.say(3, NodeLeaves{15});
+  CHECK(job.all_stop().all<RunCheck>().size() == 2);
 }
 
 TEST_CASE("without a limit that is given, or learned from 16 steps, a hang is told and ends nothing") {

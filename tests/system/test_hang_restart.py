@@ -12,6 +12,8 @@ import pytest
 
 from hanging import WORKER
 from harness import wait_until
+from test_check_probe import PROBE
+from test_network_check import FAULTY
 from workers import free_port
 
 # In which round of the job this worker is.
@@ -196,3 +198,18 @@ def test_where_the_links_are_suspected_all_nodes_are_checked_before_the_next_rou
     assert (first.returncode, second.returncode) == (0, 0), (first, second)
     before, told, after = first.stderr.partition("action: restart (hang 1 of 3)")
     assert told and "nodes checked" not in before and "2 nodes checked in" in after, first
+
+
+def test_a_node_whose_own_check_fails_after_a_hang_is_out_though_no_check_was_asked_for(job, script, tmp_path):
+    probe = script("probe.py", PROBE)
+    nodes = []
+    for number in (1, 2, 3):
+        results = {"ELASTIC_RUN_PROBE_DIR": str(tmp_path / f"results{number}")}
+        command = "exit 3" if number == 3 else f"exec python3 {probe}"
+        nodes.append(job.node(f"127.0.0.{number}", "2:3", TOGETHER, f"--check-probe={command}", "--log-level=info",
+                              env=results))
+    first, second, third = (node.wait(timeout=150) for node in nodes)
+    assert (first.returncode, second.returncode, third.returncode) == (0, 0, 1), (first, second, third)
+    before, told, after = first.stderr.partition("action: restart (hang 1 of 3)")
+    assert told and "nodes checked" not in before and "3 nodes checked in" in after, first
+    assert FAULTY in third.stderr and "left no result: local rank 0 exited with code 3" in third.stderr, third
