@@ -12,6 +12,7 @@ import pytest
 
 from hanging import WORKER
 from harness import wait_until
+from http_client import status
 from test_check_probe import PROBE
 from test_network_check import FAULTY
 from workers import free_port
@@ -160,6 +161,33 @@ def test_a_node_that_hangs_the_job_twice_is_out(job):
     assert result.returncode == 0, result
     assert "action: restart (hang 1 of 3)" in result.stderr, result
     assert "action: restart, without node 1 (127.0.0.2) (hang 2 of 3)" in result.stderr, result
+
+
+REPLACED = LOADS + """
+note(f"node_{number}_{rank}", os.environ["NODE"])
+if number == 0:
+    wait_for("go")
+steps(3)
+if os.environ["NODE"] == "127.0.0.2" and os.environ["LOCAL_RANK"] == "0":
+    load_batch()
+all_reduce()
+"""
+
+
+def test_a_node_that_hangs_the_job_is_replaced_at_once_by_one_that_stands_by(job):
+    first = job.node("127.0.0.1", "2", REPLACED)
+    second = job.node("127.0.0.2", "2", REPLACED)
+    wait_until(lambda: len(list(job.directory.glob("node_0_?"))) == 4, what="the first round")
+    third = job.node("127.0.0.3", "2", REPLACED)
+    wait_until(lambda: status(job.port)["coordinator"]["jobs"][0]["nodes"]["standby"] == 1, what="a standby")
+    job.note("go")
+    out = second.wait(timeout=120)
+    assert out.returncode == 1 and "the job hung, and this node is at fault" in out.stderr, out
+    result, replacement = first.wait(timeout=120), third.wait(timeout=120)
+    assert (result.returncode, replacement.returncode) == (0, 0), (result, replacement)
+    assert "action: restart, without node 1 (127.0.0.2) (hang 1 of 3)" in result.stderr, result
+    nodes = sorted(file.read_text() for file in job.directory.glob("node_1_?"))
+    assert nodes == ["127.0.0.1"] * 2 + ["127.0.0.3"] * 2, nodes
 
 
 ELSEWHERE = LOADS + """
