@@ -37,7 +37,7 @@ class Host:
 
     def __init__(self, network, index):
         self.name = f"node{index}"
-        self.address = f"10.77.0.{index + 1}"
+        self.address = f"10.77.{index // 250}.{index % 250 + 1}"
         self.address6 = f"fd77::{index + 1}"
         self.namespace = f"{network.prefix}{index}"
         self.port = f"p{index}"  # of the bridge
@@ -48,7 +48,7 @@ class Host:
            "netns", self.namespace)
         ip("-n", self._bridge, "link", "set", self.port, "master", "br0", "up")
         ip("-n", self.namespace, "link", "set", "lo", "up")
-        ip("-n", self.namespace, "addr", "add", f"{self.address}/24", "dev", "eth0")
+        ip("-n", self.namespace, "addr", "add", f"{self.address}/16", "dev", "eth0")
         ip("-n", self.namespace, "addr", "add", f"{self.address6}/64", "dev", "eth0", "nodad")
         ip("-n", self.namespace, "link", "set", "eth0", "up")
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hanging import WORKER
+from hanging import GLOO_KEYS, WORKER
 from harness import alive, wait_until
 from http_client import http_port, status
 from raw_store import HELLO, SET, WAIT, keys, request, text
@@ -74,9 +74,8 @@ exec cat <&3
 
 
 def test_a_rank_that_does_not_come_to_init_is_named_by_the_store_alone(elastic_run, script):
-    place = b"/default_pg/0//cpu//0/"
     for rank in (0, 2):
-        said = HELLO + request(SET, text(place + b"%d" % rank), text(b"here")) + request(WAIT, keys(place + b"1"))
+        said = HELLO + request(SET, text(GLOO_KEYS + b"%d" % rank), text(b"here")) + request(WAIT, keys(GLOO_KEYS + b"1"))
         (elastic_run.directory / f"says_{rank}").write_bytes(said)
     job = Job(elastic_run, script("comes.sh", COMES), "--no-python")
     report = job.report()

@@ -6,13 +6,12 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 
 import gpu_probe
 import pytest
 import raw_store
 
-from hanging import WORKER
+from hanging import LOADS, WORKER, in_state_d
 from harness import alive, wait_until
 
 STEPS = "steps(3)\n"
@@ -68,44 +67,14 @@ def assert_blames(job, rule, rank, frame, ranks=3):
     return report
 
 
-BODIES = {
-    "sleeps": ("load_batch", """
-def load_batch():
-    time.sleep(10000)
-"""),
-    "lock": ("load_batch", """
-def load_batch():
-    lock = threading.Lock()
-    lock.acquire()
-    lock.acquire()
-"""),
-    "gil": ("load_batch", """
-def load_batch():
-    import ctypes
-    ctypes.PyDLL(None).sleep(10000)
-"""),
-    "spins": ("load_batch", """
-def load_batch():
-    while True:
-        pass
-"""),
-    "spins_in_c": ("load_batch", """
-def load_batch():
-    import re
-    re.match(r"(a+)+$", "a" * 60 + "b")
-"""),
-}
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_a_rank_that_does_not_come_is_named_with_the_line_where_it_stands(hanging, body):
-    frame, text = BODIES[body]
-    job = hanging(text + STEPS + """
+@pytest.mark.parametrize("load", LOADS)
+def test_a_rank_that_does_not_come_is_named_with_the_line_where_it_stands(hanging, load):
+    job = hanging(LOADS[load] + STEPS + """
 if rank == 1:
     load_batch()
 all_reduce()
 """)
-    report = assert_blames(job, 8, 1, frame)
+    report = assert_blames(job, 8, 1, "load_batch")
     assert report["sources"]["stacks"] == "ok" and report["fault"] == "soft", report
 
 
@@ -198,17 +167,7 @@ barrier()
 
 
 def test_a_worker_in_state_d_is_its_nodes_hardware_or_storage(hanging, tmp_path):
-    library = tmp_path / "vforks.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, "-x", "c", "-"], check=True, text=True, input="""
-        #include <unistd.h>
-        void in_vfork(void) { if (vfork() == 0) { for (;;) pause(); } }
-    """)
-    job = hanging(STEPS + f"""
-def read_block():
-    import ctypes
-    ctypes.CDLL("{library}").in_vfork()
-
-
+    job = hanging(in_state_d(tmp_path) + STEPS + """
 if rank == 1:
     read_block()
 all_reduce()
