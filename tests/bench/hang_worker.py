@@ -10,14 +10,10 @@ import signal
 import sys
 import time
 
+from hang_notes import note
+
 directory, steps, pause_s, depth = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 rank = int(os.environ["RANK"])
-
-
-def note(name):
-    with open(f"{directory}/{name}_{rank}.new", "w") as file:
-        file.write(str(time.monotonic_ns()))
-    os.rename(f"{directory}/{name}_{rank}.new", f"{directory}/{name}_{rank}")
 
 
 def load_batch():
@@ -39,7 +35,7 @@ def forward(layer):
         all_reduce()
 
 
-note("came")
+note(directory, "came", rank)
 step = 0
 begun = time.monotonic()
 while step < steps or not steps:
@@ -47,5 +43,5 @@ while step < steps or not steps:
     os.write(2, f" iteration {step:8}/  500000 | consumed samples: {step * 8} | lm loss: 1.5 |\n".encode())
     if step != steps:
         time.sleep(max(0, begun + step * pause_s - time.monotonic()))
-note("last")
+note(directory, "last", rank)
 forward(depth)

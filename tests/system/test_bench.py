@@ -540,13 +540,15 @@ def test_gpu_is_skipped_by_name_where_there_is_none(elastic_run):
     assert gpu_bench(elastic_run) == "skipped: no GPU: there is no /dev/nvidia0\n"
 
 
-def test_hang_times_the_verdict_the_stacks_and_the_watching_and_judges_each_goal(elastic_run, tmp_path):
+@pytest.mark.time_limit(500)
+def test_hang_times_the_verdict_the_next_step_the_stacks_and_the_watching_and_judges_each_goal(elastic_run, tmp_path):
     result = elastic_run.start("hang", "--ranks=4", "--hangs=1", "--turns=3", "--limit=2", "--runs=2", "--torchrun-runs=1",
-                               "--seconds=1", "--json", tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
+                               "--torch-ranks=3", "--torch-jobs=1", "--torch-limit=5", "--seconds=1", "--json",
+                               tmp_path / "figures.json", program=[ROOT / "scripts/bench"],
                                env={"ELASTIC_RUN_BINARY": str(elastic_run.binary),
-                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=220)
+                                    "ELASTIC_RUN_VENV": sys.prefix}).wait(timeout=400)
     assert result.returncode == 0, result
-    for part in ("4 RANKS HANG, --hang-timeout=2s", "THEIR STACKS", "4 RANKS HANG, --hang=restart", "PROCESSOR TIME OF THE LAUNCHER",
+    for part in ("4 RANKS HANG, --hang-timeout=2s", "THEIR STACKS", "A HANG ENDS", "PROCESSOR TIME OF THE LAUNCHER",
                  "GOALS"):
         assert part in result.stdout
     found = json.loads((tmp_path / "figures.json").read_text())
@@ -556,7 +558,11 @@ def test_hang_times_the_verdict_the_stacks_and_the_watching_and_judges_each_goal
     stacks = [hang[name] for name in ("all_ms", "one_ms", "py_spy_ms", "py_spy_start_ms")]
     assert all(len(took) == 3 and min(took) > 0 for took in stacks), hang
     stop, = found["stops"]
-    assert 4.9 < stop["verdict_s"] <= stop["stopped_s"], stop
+    assert 4.9 < stop["suspect_s"] < stop["verdict_s"] <= stop["stopped_s"], stop
+    (ours,), (torchrun,) = found["next"]["elastic-run"], found["next"]["torchrun"]
+    assert 4.9 < ours["known_s"] <= ours["stopped_s"] < ours["next_s"], ours
+    # The collective begins right after the last step, and its timeout with it.
+    assert -0.5 < torchrun["known_s"] < torchrun["stopped_s"] < torchrun["next_s"], torchrun
     watched = found["launcher_cpu_percent"]
     assert {launcher: len(runs) for launcher, runs in watched.items()} == {
         "--hang=report": 2, "--hang=off": 2, "torchrun": 1}
