@@ -1,10 +1,11 @@
-"""A real training on an overloaded machine, with evaluations and slow checkpoints: nothing is told as a hang."""
+"""A slow training on an overloaded machine is no hang; random hangs of a job on four hosts end, and training goes on."""
 
 import argparse
 import collections
 import json
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -17,6 +18,7 @@ import urllib.request
 import common
 import load
 from common import BenchError, positive, say
+from parts import random_hangs
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from ports import free_port  # noqa: E402
@@ -25,6 +27,7 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/fashion_mnist.
 EPOCHS = 100_000         # far more than there is time for
 CHECKPOINT_MB_PER_S = 4  # written, in one piece a second
 BEGINNING_S = 600        # for the first step to be seen: every rank imports PyTorch first
+SLOW, RANDOM = "slow", "random"  # the parts
 TOLD = re.compile(rb"no progress for|cause: |hang\.html")
 
 # The example as it is, with an evaluation of all test images every so many steps, and checkpoints that take long. Each is
@@ -103,34 +106,44 @@ def main():
     args = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     machine = common.machine()
+    networks = random_hangs.networks() if RANDOM in args.only else None
+    done = {}
     with tempfile.TemporaryDirectory(prefix="elastic-run-soak.") as temporary:
         binary = common.elastic_run_binary()
         print(f"{common.elastic_run_version(binary)}; {common.describe(machine)}")
-        hogs, job, wrong = [], None, None
-        try:
-            job = Job(binary, args, temporary)
-            wait_for_steps(job)
-            # In a session each, as the workers are: where the kernel shares processors between sessions (autogroup), all of
-            # them together would else count as one.
-            hogs += [subprocess.Popen(["sh", "-c", load.HOG], start_new_session=True) for _ in range(args.load)]
-            watch(job, args)
-        except (Wrong, BenchError) as error:
-            wrong = str(error)
-        finally:
-            for hog in hogs:
-                hog.kill()
-                hog.wait()
-            if job:
-                job.launch.stop()
-        found = job.found() if job else {}
+        if SLOW in args.only:
+            done["slow_training"] = slow_training(binary, args, temporary)
+        if RANDOM in args.only:
+            done["random_hangs"] = random_hangs.soak(binary, args, temporary, networks)
+    if args.json:
+        common.write_json(args.json, {"soak": "hang", "machine": machine} | done)
+    return 0 if all(one["wrong"] is None for one in done.values()) else 1
+
+
+def slow_training(binary, args, temporary):
+    """What was found, and what is wrong, for --json."""
+    hogs, job, wrong = [], None, None
+    try:
+        job = Job(binary, args, temporary)
+        wait_for_steps(job)
+        # In a session each, as the workers are: where the kernel shares processors between sessions (autogroup), all of
+        # them together would else count as one.
+        hogs += [subprocess.Popen(["sh", "-c", load.HOG], start_new_session=True) for _ in range(args.load)]
+        watch(job, args)
+    except (Wrong, BenchError) as error:
+        wrong = str(error)
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+        if job:
+            job.launch.stop()
+    found = job.found() if job else {}
     say("")
     report(args, found)
     print(f"\n{NOTES}")
     print("\nverdict: " + (f"WRONG\n{wrong}" if wrong else "steps were seen, and nothing was told as a hang"))
-    if args.json:
-        common.write_json(args.json, {"soak": "hang", "machine": machine, "minutes": args.minutes, "load": args.load,
-                                      "ranks": args.ranks, "wrong": wrong} | found)
-    return 0 if wrong is None else 1
+    return {"minutes": args.minutes, "load": args.load, "ranks": args.ranks, "wrong": wrong} | found
 
 
 def parse_arguments():
@@ -142,8 +155,19 @@ def parse_arguments():
     parser.add_argument("--evaluate-every", type=positive, default=60, metavar="STEPS", help="(%(default)s)")
     parser.add_argument("--checkpoint-every", type=positive, default=120, metavar="STEPS", help="(%(default)s)")
     parser.add_argument("--checkpoint-seconds", type=positive, default=90, metavar="N", help="(%(default)s)")
+    parser.add_argument("--only", type=parts, default=[SLOW, RANDOM], metavar="slow,random", help="(both)")
+    parser.add_argument("--hangs", type=positive, default=100, metavar="N", help="random ones (%(default)s)")
+    parser.add_argument("--seed", type=positive, default=random.randrange(1, 1_000_000), metavar="N",
+                        help="of random hangs; the same one has the same sequence (another one each time)")
     parser.add_argument("--json", metavar="FILE", help="what was found, as JSON")
     return parser.parse_args()
+
+
+def parts(text):
+    chosen = text.split(",")
+    if not set(chosen) <= {SLOW, RANDOM}:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {SLOW}, {RANDOM} or {SLOW},{RANDOM}")
+    return chosen
 
 
 def natural(text):
