@@ -293,6 +293,10 @@ void Coordinator::inherit(const Carried& carried, Effects& out) {
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
   mandate_.follow(settings_, round_.has_value(), now_ms_);
+  // The round was ending for a hang. Its nodes are told so, and what fails there meanwhile is a consequence.
+  const auto hang = hang_.hand_over(now_ms_, config_.unix_ms(now_ms_));
+  if (hang && hang->ends && hang->round == round_)
+    stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
   std::vector<Node*> newcomers;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -395,7 +399,13 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     budgets_.losses.lose_unknown();
   }
   state_ = State::kRunning;
-  if (decision.kind == Kind::kGoesOn) {
+  if (!stopping_.hang.empty()) {
+    // The last coordinator has charged for it.
+    const int hangs = hang_.hand_over(now_ms_, config_.unix_ms(now_ms_))->charges.used;
+    if (hangs > settings_.rules.hang_restarts.value_or(0))
+      stopping_.fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));
+    stop_round(out);
+  } else if (decision.kind == Kind::kGoesOn) {
     out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", seats_.size(), *round_)});
   } else {
     stop_round(out);

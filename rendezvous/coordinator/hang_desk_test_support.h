@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -80,10 +81,12 @@ inline Json report_of(const protocol::HangTold& told) {
   return *json;
 }
 
-// The coordinator of `job` is lost, and another one takes over from what its agents bring.
+// The coordinator of `job` is lost, and another one takes over from what its agents bring: all run, unless `become`
+// says what has become of one.
 struct Successor {
   Successor(Watched& job, const protocol::Carried& carried, std::int64_t after_ms = 0,
-            Coordinator::State state = Coordinator::State::kRunning)
+            Coordinator::State state = Coordinator::State::kRunning,
+            const std::function<void(protocol::NodeJoins&)>& become = {})
       : next(job.terms, job.rules,
              {.term = 2,
               .now_ms = job.now_ms + after_ms,
@@ -101,6 +104,7 @@ struct Successor {
                      .place = node.place,
                      .membership = 1,
                      .carried = carried};
+      if (become) become(joins);
       answer = next.say(session, joins);
     }
     REQUIRE(next.coordinator.state() == state);

@@ -260,5 +260,39 @@ TEST_CASE("a coordinator that takes over after the verdict ends the round, and c
   CHECK(after.answer.all<HangTold>().empty());
 }
 
+TEST_CASE("what fails while a round ends for a hang costs no restart under the next coordinator, either") {
+  Watched job(2, restarting());
+  job.step(1, 1);
+  const auto kept = job.all_tell(job.hang()).all<KeepState>();
+  REQUIRE(kept.size() == 2);
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kStopping, [](NodeJoins& joins) {
+    if (joins.agent != 1) return;
+    // Its peers on the other node were gone before the order came.
+    joins.facts.activity = AgentFacts::Activity::kIdle;
+    joins.facts.failures = {testing::failure(0, 1)};
+  });
+  const auto stopped = after.answer.all<StopWorkers>();
+  REQUIRE(stopped.size() == 1);
+  CHECK(stopped[0].first == 2);
+  CHECK(stopped[0].second.hangs);
+  const auto again = after.next.stop(2).all<PrepareRound>();
+  REQUIRE(again.size() == 2);
+  CHECK(!again[0].second.charged);
+  CHECK(again[0].second.restart_count == 0);
+}
+
+TEST_CASE("a job that has hung too often ends under the next coordinator, too") {
+  Watched job(2, restarting(kLimitMs, 0));
+  job.step(1, 1);
+  const auto kept = job.all_tell(job.hang()).all<KeepState>();
+  REQUIRE(kept.size() == 2);
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kStopping);
+  after.next.stop(1);
+  const auto ended = after.next.stop(2).all<EndJob>();
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].second.verdict.outcome == Outcome::kFailed);
+  CHECK(ended[0].second.verdict.reason == "the job has hung 1 time, more than hang_restarts allows");
+}
+
 }  // namespace
 }  // namespace elastic::coordinator
