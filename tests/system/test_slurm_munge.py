@@ -113,7 +113,7 @@ def test_who_says_nothing_of_munge_is_not_let_in(step, munge):
     """Without a question the secret cannot be known."""
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    result = step.start(1, munge, conf=",slurm_auth=off,join_timeout=8").wait()
+    result = step.start(1, munge, conf=",slurm_auth=off,join_timeout=20").wait()
     assert result.returncode == 1, result
     assert "it was started with a secret, and this node without one" in result.stderr
     succeed([first, step.start(1, munge)])
@@ -132,7 +132,7 @@ def test_a_coordinator_without_munge_is_not_believed_by_a_node_that_has_it(step,
 def test_another_user_is_refused(step, munge, tmp_path):
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    other = step.start(1, munge, conf=",join_timeout=8", arguments=["--log-dir=/dev/null", "--no-python"], program="/bin/true",
+    other = step.start(1, munge, conf=",join_timeout=20", arguments=["--log-dir=/dev/null", "--no-python"], program="/bin/true",
                        preexec_fn=lambda: os.setresuid(NOBODY, NOBODY, NOBODY))
     result = other.wait()
     assert result.returncode == 1, result
@@ -174,7 +174,7 @@ def test_a_node_of_another_job_of_slurm_is_refused(step, munge):
     """Of one whose nodes look at the same ports: ports are by job id modulo 8192."""
     first = step.start(0, munge)
     first.wait_for_line("this node hosts the coordinator")
-    result = step.start(1, munge, conf=",join_timeout=8", SLURM_JOB_ID=step.job + 8192).wait()
+    result = step.start(1, munge, conf=",join_timeout=20", SLURM_JOB_ID=step.job + 8192).wait()
     assert result.returncode == 1, result
     assert f"it is of slurm-{step.job + 8192}.0, and the coordinator is of slurm-{step.job}.0" in result.stderr
     succeed([first, step.start(1, munge)])

@@ -16,9 +16,10 @@ from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import ALL_COME, WORKER, environments, job  # noqa: F401 (a fixture)
 from workers import free_port
 
-JOIN_TIMEOUT = 2  # seconds; a silent endpoint is only known by it
+# Seconds for what answers at once or never, and for what is known by its silence of a second.
+JOIN_TIMEOUT, OF_SILENCE = 4, 10
 # What a program may take beside it, on a machine that is busy.
-SPARE = 8
+SPARE = 60
 
 
 @contextlib.contextmanager
@@ -70,12 +71,12 @@ def hangs_up(connection):
     connection.close()
 
 
-def last_words(job, conf="", **options):
+def last_words(job, join_timeout=JOIN_TIMEOUT, **options):
     """What a node says last that looks for a coordinator at job.port, where there is none."""
-    node = job.node("--log-level=warning", conf=f"is_host=0,join_timeout={JOIN_TIMEOUT},{conf}".rstrip(","), **options)
+    node = job.node("--log-level=warning", conf=f"is_host=0,join_timeout={join_timeout}", **options)
     result = node.wait()
     assert result.returncode == 1, result
-    assert result.duration < JOIN_TIMEOUT + SPARE, result
+    assert result.duration < join_timeout + SPARE, result
     assert result.stdout == "", "no worker may have been started"
     return result.stderr.splitlines()[-1]
 
@@ -116,18 +117,17 @@ def test_an_address_that_nobody_answers_for_is_named(network, job):
 def test_whatever_else_listens_there_is_named(job, behave, word):
     with peer(behave) as port:
         job.port = port
-        said = last_words(job)
+        said = last_words(job, OF_SILENCE if behave is hears else JOIN_TIMEOUT)
     assert f"127.0.0.1:{port}" in said and word in said
 
 
-@pytest.mark.timing  # kind F: join_timeout is 2 s, of which silence takes one
 def test_torchruns_own_store_is_named(elastic_run, job):
     """It hears of our protocol and says nothing: it is asked in its own tongue what it is."""
     from store_servers import TorchProcess  # here: PyTorch takes seconds to import, and nobody else needs it
 
     store = TorchProcess(elastic_run)
     job.port = store.port
-    said = last_words(job)
+    said = last_words(job, OF_SILENCE)
     store.end()
     assert f"127.0.0.1:{job.port}" in said and "TCPStore" in said
 
@@ -170,11 +170,10 @@ def test_another_secret_is_named_at_once_on_both_sides(job, theirs, ours, said):
     assert "round 2" not in rest.stderr, rest
 
 
-@pytest.mark.timing  # kind A: T = 3 s
 def test_a_node_that_has_slept_over_the_end_of_its_job_hears_the_verdict(job, script):
     """The coordinator is there still, for other jobs; the others have failed in a round without it."""
     alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}",
-                                  "--rdzv-conf=loss_timeout=3")
+                                  "--rdzv-conf=loss_timeout=10")
     alone.wait_for_line("the coordinator listens")
     fails = script("fails.py", WORKER.replace("time.sleep(600)", """
 if os.environ["WORLD_SIZE"] == "1":
