@@ -4,21 +4,18 @@
 
 import time
 
-import pytest
-
 from cluster import cluster  # noqa: F401 (a fixture)
 from harness import wait_until
 from networks import network  # noqa: F401 (a fixture)
 from test_failover_deaths import CONF, ELECTED
 
-LOSS_TIMEOUT = 10  # seconds, of which a lease is three fifths
+LOSS_TIMEOUT = 20  # seconds, of which a lease is three fifths
 
 
 def acts(nodes):
     return [node for node in nodes if ELECTED in node.stderr.text]
 
 
-@pytest.mark.timing  # kind A: T = 10 s
 def test_training_is_untouched_when_a_coordinator_that_runs_alone_is_killed(cluster):
     cluster.start(4, "2:4", "alone", CONF, loss_timeout=LOSS_TIMEOUT)
     cluster.coordinator.popen.kill()

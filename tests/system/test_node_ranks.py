@@ -86,8 +86,9 @@ def test_other_terms_are_refused_with_both_values(job, here, there, values):
 
 
 def test_a_round_is_a_multiple_of_the_unit_and_who_is_over_stands_by(job):
-    nodes = [host(job, nnodes="2:6", conf="node_unit=2,last_call_timeout=8"),
-             *(job.node(nnodes="2:6", conf="node_unit=2,is_host=0,last_call_timeout=8") for _ in range(4))]
+    # The last call begins with the fourth of them.
+    nodes = [host(job, nnodes="4:6", conf="node_unit=2,last_call_timeout=8"),
+             *(job.node(nnodes="4:6", conf="node_unit=2,is_host=0,last_call_timeout=8") for _ in range(4))]
     formed = nodes[0].wait_for_line(r"round 0: (\d) nodes", timeout=60).group(1)
     assert formed == "4"
     told = {node: node.wait_for_line("round 0: 4 nodes|standing by", timeout=60).group(0) for node in nodes[1:]}
@@ -95,7 +96,7 @@ def test_a_round_is_a_multiple_of_the_unit_and_who_is_over_stands_by(job):
     for node in nodes:
         if node is not over:
             environments(node, 1)
-    sixth = job.node(nnodes="2:6", conf="node_unit=2,is_host=0")
+    sixth = job.node(nnodes="4:6", conf="node_unit=2,is_host=0")
     for node in (over, sixth):
         assert environments(node, 1)[0]["WORLD_SIZE"] == "6"
     stop([sixth, *reversed(nodes)])
