@@ -107,6 +107,13 @@ class TorchProcess:
         assert self.running.wait().returncode == 0
 
 
+def processor_seconds(server):
+    """That its process has used: of a TorchServer it is ours."""
+    pid = os.getpid() if isinstance(server, TorchServer) else server.pid
+    times = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.fixture
 def ours(elastic_run):
     server = OurServer(elastic_run)

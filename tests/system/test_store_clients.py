@@ -3,7 +3,6 @@ our server and PyTorch's."""
 # ctest: clock
 
 import os
-import pathlib
 import resource
 import signal
 import time
@@ -12,7 +11,7 @@ import harness
 import pytest
 import raw_store
 from raw_store import (ADD, CHECK, GET, GETNUMKEYS, MULTI_SET, SET, WAIT, Raw, i64, keys, request, text)
-from store_servers import (LONG, OURS, SHORT, TORCH, client, dist, in_threads, ours,  # noqa: F401
+from store_servers import (LONG, OURS, SHORT, TORCH, client, dist, in_threads, ours, processor_seconds,  # noqa: F401
                            server, store)
 import torch
 from torch.distributed.elastic.utils import store as elastic_store
@@ -195,13 +194,6 @@ def many_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def processor_seconds(server):
-    """That its process has used: of PyTorch's server it is ours."""
-    pid = server.pid if server.side == OURS else os.getpid()
-    times = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("end", [Raw.leave, Raw.vanish], ids=["closed", "reset"])
