@@ -33,7 +33,7 @@ def test_an_empty_host_and_a_new_node_begin_when_the_workers_of_a_node_that_is_c
     assert {each.world for each in new} == {2}
     assert_gone_before(old[cut_off], new)
     gone = before[1].wait_for_line(r"all its processes have ended, (\d+) ms after the stop")
-    assert int(gone.group(1)) < 1000
+    assert int(gone.group(1)) < 10_000  # not after a wait of elastic-run's own
     for node in (after[1], after[0]):
         node.send_signal(signal.SIGTERM)
     for node in after:
