@@ -229,11 +229,10 @@ def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
     assert ", and the server there is not a coordinator" in told_takeover(nodes)
 
 
-@pytest.mark.timing  # kind A: T = 1 s
 def test_a_claim_that_leads_to_silence_is_taken_over_when_it_is_not_good_any_more(node, meeting):
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:  # connects, and never says a word
         meeting.put(silent.getsockname()[1])
-        nodes = [node(meeting, conf="loss_timeout=1", script_arguments=["0"]) for _ in range(2)]
+        nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
         results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
     told_takeover(nodes)
