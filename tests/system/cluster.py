@@ -10,7 +10,7 @@ import pytest
 import lives
 from lives import STAMPS, Worker
 
-LOSS_TIMEOUT = 3  # seconds, of which a lease is three fifths, and a claim renewed each fifth
+LOSS_TIMEOUT = 5  # seconds, of which a lease is three fifths, and a claim renewed each fifth
 
 
 class Cluster:

@@ -8,8 +8,6 @@ import os
 import signal
 import time
 
-import pytest
-
 from cluster import LOSS_TIMEOUT, cluster, hosts_of  # noqa: F401 (cluster is a fixture)
 from harness import wait_until
 from networks import network  # noqa: F401 (a fixture)
@@ -18,7 +16,6 @@ from networks import network  # noqa: F401 (a fixture)
 LOOKS_ON = 5 * LOSS_TIMEOUT
 
 
-@pytest.mark.timing  # kind A: T = 3 s
 def test_a_host_that_is_cut_off_goes_on_alone_and_the_others_never_host_beside_it(cluster):
     cluster.start(3, "1:3", conf=f"rejoin_timeout={LOOKS_ON}")
     cluster.hosts[0].silence()
@@ -32,7 +29,6 @@ def test_a_host_that_is_cut_off_goes_on_alone_and_the_others_never_host_beside_i
     cluster.end()
 
 
-@pytest.mark.timing  # kind A: T = 3 s
 def test_of_two_halves_one_trains_while_they_are_cut_apart_and_both_when_they_are_not(cluster):
     cluster.start(4, "2:4")
     cluster.cut(cluster.hosts[:2], cluster.hosts[2:])
@@ -47,7 +43,6 @@ def test_of_two_halves_one_trains_while_they_are_cut_apart_and_both_when_they_ar
     cluster.end()
 
 
-@pytest.mark.timing  # kind A: T = 3 s
 def test_a_host_that_is_cut_off_from_the_place_ends_its_workers_before_others_take_over_and_joins_them(cluster):
     cluster.start(3, "1:3", kind="tcpstore")
     cluster.cut(cluster.hosts[:1], [cluster.store_host])

@@ -109,19 +109,21 @@ def test_a_job_of_the_shell_that_is_paused_and_continued_late_lets_no_worker_go_
     cluster.end()
 
 
-@pytest.mark.timing  # kind A: T = 5 s, less than a lease from stop to continue
-def test_one_that_is_paused_and_continued_in_time_goes_on_as_if_nothing_had_been(cluster):
+def test_one_that_is_paused_and_continued_in_time_goes_on_as_if_nothing_had_been(job, static_c):
+    loss_timeout = 20  # a lease of 12 s, in which it is stopped and continued
+    cluster = Cluster(job, static_c, loss_timeout)
     old = cluster.workers[1]
     cluster.victim.send_signal(signal.SIGTSTP)
     wait_until(lambda: read_process(cluster.victim.pid).state == "T", what="elastic-run to stop")
     cluster.victim.send_signal(signal.SIGCONT)
     seen = boottime_ns()
-    wait_until(lambda: old.was_alive > seen + 1_000_000_000 * (LOSS_TIMEOUT + 1), what="the worker to work on",
+    wait_until(lambda: old.was_alive > seen + 1_000_000_000 * (loss_timeout + 1), what="the worker to work on",
                timeout=60)
     assert all(alive(each.pid) for each in cluster.workers)
     cluster.end()
 
 
+@pytest.mark.timing  # kind F: half a second from the thaw to the end of the worker
 def test_a_machine_that_was_suspended_past_the_lease_ends_its_worker_when_it_wakes(cluster, freezer):
     """Agent, guardian and worker in a freezer, as a virtual machine that was paused; nothing of it ran meanwhile."""
     old = cluster.workers[1]
