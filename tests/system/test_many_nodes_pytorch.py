@@ -46,10 +46,15 @@ dist.barrier()
 """ + LEAVE
 
 
-def trains(node, timeout=90):
-    """(world size, restart count) of the next round in which this node's worker has trained some steps."""
-    found = node.wait_for_line(r"^trains (\d+) restart (\d+)", timeout=timeout, stream="stdout")
-    return tuple(map(int, found.groups()))
+def train(nodes):
+    """Waits until the worker of each node has trained some steps in a round of so many nodes, and no restart was counted.
+    A busy machine may cost a lease, and so begin a round that the test has not caused."""
+    for node in nodes:
+        size = None
+        while size != len(nodes):
+            found = node.wait_for_line(r"^trains (\d+) restart (\d+)", timeout=90, stream="stdout")
+            size, restarts = map(int, found.groups())
+            assert restarts == 0
 
 
 def kill_node(node):
@@ -67,13 +72,13 @@ def test_ddp_goes_on_without_a_node_that_is_lost(network, job, script, how):
     job.host = hosts[0].address
     nodes = [job.node("--max-restarts=0", nnodes="2:3", script=worker, env=ONE_THREAD, conf="last_call_timeout=30",
                       preexec_fn=host.enter) for host in hosts]
-    assert [trains(node) for node in nodes] == [(3, 0)] * 3
+    train(nodes)
     if how == "killed":
         kill_node(nodes[1])
     else:
         hosts[1].silence()
     left = [nodes[0], nodes[2]]
-    assert [trains(node) for node in left] == [(2, 0)] * 2
+    train(left)
     (job.elastic_run.directory / "enough").touch()
     results = [node.wait() for node in left]
     assert [result.returncode for result in results] == [0, 0], results
@@ -104,9 +109,18 @@ def half_of_the_data(tmp_path):
     return place
 
 
-# The example; then every rank but those of the first host takes its time to end.
+# The example, in which rank 0 tells of each tenth step, and goes on from some of them when the test lets it. At the end
+# every rank but those of the first host takes its time.
+HOLDS = (20, 50, 80)
 LINGERS = f"""
-import os, pathlib, runpy, socket, sys, time
+import builtins, os, pathlib, re, runpy, socket, sys, time
+tell = print
+def tell_and_hold(*words, **how):
+    tell(*words, **how)
+    step = int((re.match("step ([0-9]+)/", str(words[0])) or [0, 0])[1])
+    while any(step >= hold and not pathlib.Path(f"on from {{hold}}").exists() for hold in {HOLDS}):
+        time.sleep(0.02)
+builtins.print = tell_and_hold
 sys.argv[0] = {str(EXAMPLE)!r}
 runpy.run_path(sys.argv[0], run_name="__main__")
 while socket.gethostname() != "node0" and not pathlib.Path("host is done").exists():
@@ -115,7 +129,6 @@ sys.stdout.flush()
 {LEAVE}"""
 
 
-@pytest.mark.timing  # kind G: the cable is pulled while 38 steps are left
 @pytest.mark.time_limit(500)
 def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_and_the_host_is_done_first(
         network, job, script, half_of_the_data, tmp_path):
@@ -125,7 +138,7 @@ def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_
 
     def start(host):
         return job.node("--max-restarts=0", nnodes="3:4", script=worker, env=ONE_THREAD, preexec_fn=host.enter,
-                        conf="last_call_timeout=60",
+                        conf="last_call_timeout=60,loss_timeout=10",
                         script_arguments=["--epochs=1", "--data", half_of_the_data, "--checkpoint", tmp_path / "model.pt",
                                           "--checkpoint-every=10", "--log-every=10"])
 
@@ -141,16 +154,22 @@ def test_fashion_mnist_ends_as_it_should_though_nodes_are_killed_added_silenced_
         while int(teller.wait_for_line(rf"^step (\d+)/{STEPS} ", timeout=90, stream="stdout").group(1)) < least:
             pass
 
+    def go_on(hold):
+        (job.elastic_run.directory / f"on from {hold}").touch()
+
     step(20)
     kill_node(nodes[1])
+    go_on(20)
     for node in (nodes[0], nodes[2], nodes[3]):
         node.wait_for_line(r"round 1: 3 nodes, 3 workers.*node1", timeout=60)
     step(50)
     nodes.append(start(hosts[4]))
     for node in (nodes[0], nodes[2], nodes[3], nodes[4]):
         node.wait_for_line(r"round 2: 4 nodes, 4 workers", timeout=60)
+    go_on(50)
     step(80)
     hosts[2].silence()
+    go_on(80)
     for node in (nodes[0], nodes[3], nodes[4]):
         node.wait_for_line(r"round 3: 3 nodes, 3 workers.*node2", timeout=60)
     teller.wait_for_line("exited with code 0", timeout=120)
