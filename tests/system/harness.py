@@ -393,7 +393,7 @@ class Programs:
                 running.popen.kill()  # does nothing to what has been waited for
                 running.popen.wait(PATIENCE)
 
-    def finish(self, patience=1.0):
+    def finish(self, patience=5.0):
         """The end of a test: fails if anything that it started is left. What is dying already has
         `patience` seconds to be gone."""
         deadline = time.monotonic() + patience
