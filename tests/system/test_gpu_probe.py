@@ -407,13 +407,12 @@ def test_a_slow_gather_is_repeated_less_often_and_as_often_by_all(pair, faults, 
     assert [device.close().stderr.splitlines()[-1] for device in (first, second)] == [f"{gathers} gathers"] * 2
 
 
-@pytest.mark.timing  # kind F: fails within 2 s
 def test_nccls_own_words_are_told_where_its_initialisation_fails(pair):
     first, second, id = pair(faults="init_fails@r1")
-    replies = gather_both(first, second, id, deadline_ms=2000)
+    replies = gather_both(first, second, id, deadline_ms=8000)
     assert replies[1] == {"failed": "NCCL initialization: unhandled system error (run with NCCL_DEBUG=INFO for details) "
                                     "(Call to ibv_modify_qp failed with 110 Connection timed out)"}
-    assert replies[0] == {"failed": "NCCL initialization did not end within 2.0 s"}
+    assert replies[0] == {"failed": "NCCL initialization did not end within 8.0 s"}
 
 
 def test_a_container_without_shared_memory_is_told_in_nccls_words(pair, tmp_path):
@@ -431,12 +430,11 @@ def test_ranks_with_different_versions_of_nccl_fail_and_say_them(opened, tmp_pat
 
 
 @pytest.mark.parametrize("where, what", [
-    ("init", "NCCL initialization"),
-    pytest.param("gather", "the all-gather", marks=pytest.mark.timing)])  # kind F: initialized within 3 s
+    ("init", "NCCL initialization"), ("gather", "the all-gather")])
 def test_a_rank_that_hangs_is_ended_by_the_deadline_on_all_and_the_next_goes_well(pair, where, what):
     first, second, id = pair(faults=f"hang_in_{where}@r1")
-    replies = gather_both(first, second, id, deadline_ms=3000)
-    assert replies[1] == {"failed": f"{what} did not end within 3.0 s"}
+    replies = gather_both(first, second, id, deadline_ms=8000)  # the step that hangs is come to before that
+    assert replies[1] == {"failed": f"{what} did not end within 8.0 s"}
     # The other's words may be those of the first that gave up.
     assert list(replies[0]) == ["failed"] and what in replies[0]["failed"]
     id = second.ask({"do": "id"})["id"]
@@ -475,7 +473,7 @@ def test_the_reply_comes_even_where_an_abort_hangs(opened):
 
 def test_bytes_that_arrive_wrong_are_found(pair):
     first, second, id = pair(faults="gather_wrong@r0")
-    replies = gather_both(first, second, id, deadline_ms=3000)
+    replies = gather_both(first, second, id, deadline_ms=60_000)
     why = f"the all-gather is wrong: byte {gpu_probe.SHARE - 4} of rank 1 is not what rank 1 sent"
     assert replies[0] == {"failed": why, "defect": True}
 
