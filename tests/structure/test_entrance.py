@@ -55,6 +55,7 @@ class Clone:
         self.cache = directory / "cache"
         (directory / "tmp").mkdir()
         shutil.copytree(ROOT / "scripts", directory / "scripts")
+        self.write("scripts/python-packages.txt", "torch==1\nnumpy==1\n")
         with (directory / "scripts/lib.sh").open("a") as lib:
             lib.write('ensure_packages() { echo "packages $*" >>asked; nothing_to_do; }\n'
                       'ensure_build() { echo "build $*" >>asked; mkdir -p "$root/build/$1"; nothing_to_do; }\n'
