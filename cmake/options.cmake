@@ -19,6 +19,8 @@ pkg_check_modules(CARES REQUIRED libcares)
 pkg_check_modules(MUNGE REQUIRED munge)
 pkg_check_modules(RE2 REQUIRED re2)
 
+file(RELATIVE_PATH elastic_source_from_build ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+string(REGEX REPLACE "/$" "" elastic_source_from_build "${elastic_source_from_build}")
 # Interface targets carry the flags, so that every target states what it is made with.
 add_library(elastic_flags INTERFACE)
 target_include_directories(elastic_flags INTERFACE ${PROJECT_SOURCE_DIR})
@@ -31,7 +33,8 @@ target_compile_options(elastic_flags INTERFACE
   $<$<NOT:$<BOOL:${CMAKE_DISABLE_PRECOMPILE_HEADERS}>>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>
   $<$<BOOL:${ELASTIC_WERROR}>:-Werror>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>  # ccache needs it where a header is precompiled
-  # The same bytes wherever the source lies.
+  # The same bytes wherever the source lies, also where ccache names the files from the build's directory.
+  -ffile-prefix-map=${elastic_source_from_build}=.
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=./build
   -fno-strict-aliasing -fstack-protector-strong)
 target_compile_definitions(elastic_flags INTERFACE ELASTIC_RUN_VERSION="${PROJECT_VERSION}")

@@ -33,6 +33,9 @@ def test_static_and_small(binary, tmp_path):
     stripped = tmp_path / "stripped"
     subprocess.run(["strip", "-o", stripped, binary], check=True)
     assert stripped.stat().st_size < MOST_BYTES
+    # A file's name is that from the top, wherever and through whatever it was compiled.
+    names = set(re.findall(rb"[./]+/(?:cli|rendezvous)/[a-z_]+\.cpp", stripped.read_bytes()))
+    assert names and all(name.startswith(b"./") for name in names), sorted(names)[:3]
 
 
 # One in so many of the program's objects is compiled again, others with each commit; with ELASTIC_RUN_SAME_BYTES=all
