@@ -33,7 +33,7 @@ constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
                       ...; print to whom each of them said what
   --replay            replay the recordings of each simulation, and hold them to what its coordinators did
   --hash              print a hash of all that happened
-  --check-hashes FILE seeds 1 to 1,000 against the hashes in a file; --write-hashes FILE writes them
+  --check-hash FILE   seeds 1 to 1,000 against their hash in a file; --write-hash FILE writes it
   --progress          a line each few thousand seeds
   --mutant X          with a mistake, a to v (simulate_mutants only)
 
@@ -50,8 +50,8 @@ struct Options {
   bool hash = false;
   bool progress = false;
   std::string record;
-  std::string check_hashes;
-  std::string write_hashes;
+  std::string check_hash;
+  std::string write_hash;
   char mutant = 0;
 };
 
@@ -99,10 +99,10 @@ Options parse(int argc, char** argv) {
       options.hash = true;
     else if (option == "--progress")
       options.progress = true;
-    else if (option == "--check-hashes")
-      options.check_hashes = value();
-    else if (option == "--write-hashes")
-      options.write_hashes = value();
+    else if (option == "--check-hash")
+      options.check_hash = value();
+    else if (option == "--write-hash")
+      options.write_hash = value();
     else if (option == "--mutant")
       options.mutant = value()[0];
     else if (option == "--help")
@@ -167,34 +167,26 @@ int record(const Options& options) {
   return 0;
 }
 
-// One line for each hundred seeds, so that a difference can be located.
-constexpr std::uint64_t kHashLines = 10;
-constexpr std::uint64_t kSeedsPerLine = 100;
+constexpr std::uint64_t kHashedSeeds = 1000;
 
-std::string hash_line(std::uint64_t line, int jobs) {
-  const Totals totals = run_seeds({.from = 1 + line * kSeedsPerLine, .seeds = kSeedsPerLine}, jobs, nullptr);
-  return format("seeds {} to {}: {:016x}", 1 + line * kSeedsPerLine, (line + 1) * kSeedsPerLine, totals.hash);
-}
-
-int hashes(const Options& options) {
-  if (!options.write_hashes.empty()) {
-    std::ofstream out(options.write_hashes);
-    for (std::uint64_t i = 0; i < kHashLines; ++i) out << hash_line(i, options.jobs) << '\n';
+int check_or_write_hash(const Options& options) {
+  const Totals totals = run_seeds({.from = 1, .seeds = kHashedSeeds}, options.jobs, nullptr);
+  const std::string now = format("{:016x}", totals.hash);
+  if (!options.write_hash.empty()) {
+    std::ofstream out(options.write_hash);
+    out << now << '\n';
     return out.flush() ? 0 : 2;
   }
-  std::ifstream in(options.check_hashes);
-  for (std::uint64_t i = 0; i < kHashLines; ++i) {
-    std::string known;
-    std::getline(in, known);
-    const std::string now = hash_line(i, options.jobs);
-    if (now == known) continue;
-    std::cout << format(
-        "{} has \"{}\" and this build \"{}\".\nEither this build does not do what another does with the same "
-        "seed, or what the product does was changed: then simulate --write-hashes FILE.\n",
-        options.check_hashes, known, now);
-    return 1;
-  }
-  return 0;
+  std::ifstream in(options.check_hash);
+  std::string known;
+  std::getline(in, known);
+  if (now == known) return 0;
+  std::cout << format(
+      "seeds 1 to {}: {} has the hash \"{}\" and this build \"{}\".\nEither this build does not do what another does "
+      "with the same seed (--hash with --from and --count finds it), or what the product does was changed: then simulate "
+      "--write-hash FILE.\n",
+      kHashedSeeds, options.check_hash, known, now);
+  return 1;
 }
 
 int run(const Options& options, std::string_view program) {
@@ -234,7 +226,7 @@ int main(int argc, char** argv) {
     refuse("--mutant: this program has none, simulate_mutants has");
 #endif
   }
-  if (!options.check_hashes.empty() || !options.write_hashes.empty()) return hashes(options);
+  if (!options.check_hash.empty() || !options.write_hash.empty()) return check_or_write_hash(options);
   if (!options.record.empty()) return record(options);
   if (options.shrink) return shrink_and_print(options);
   if (options.trace) return trace(options, {});
