@@ -35,6 +35,7 @@
 #include "rendezvous/transport/hosting.h"
 #include "src/base/environment.h"
 #include "src/base/log.h"
+#include "src/base/patience.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/process/spawn.h"
@@ -84,6 +85,19 @@ Status set_up_log(const cli::ParsedFlags& flags, const Environment& environment)
   return {};
 }
 
+// On a machine that is kept busy on purpose, by tests.
+Status set_up_patience(const Environment& environment) {
+  const auto text = elastic::lookup(environment, "ELASTIC_RUN_PATIENCE");
+  if (!text) return {};
+  const auto factor = parse_patience(*text);
+  if (!factor) {
+    return fail(format("ELASTIC_RUN_PATIENCE={}", printable(*text)), "it is no whole number from 1 to 100",
+                "unset it: it is for tests on a busy machine");
+  }
+  set_patience(*factor);
+  return {};
+}
+
 // PyTorch's logger for events takes its level from LOGLEVEL alone, and logs all of them as INFO.
 bool prints_torch_events(const Environment& environment) {
   const auto level = log::parse_level(elastic::lookup(environment, "LOGLEVEL").value_or("INFO"), "LOGLEVEL");
@@ -125,6 +139,7 @@ int print_status_key(const cli::ParsedFlags& flags, const Environment& environme
 
 int run_job(cli::ParsedFlags flags, const Environment& environment, const process::InheritedState& inherited,
             const run::ProcessTitle& title) {
+  if (const Status set = set_up_patience(environment); !set) return refuse_job(set.error(), environment);
   const cli::ThisHost host;
   const auto detected = cli::detect::detect(
       flags, [&](const std::string& name) { return elastic::lookup(environment, name); },

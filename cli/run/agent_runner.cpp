@@ -14,6 +14,7 @@
 #include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/overloaded.h"
+#include "src/base/patience.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/process/clock.h"
@@ -480,7 +481,7 @@ void AgentRunner::name_survivors() {
 // Processes of a worker that end by themselves do so within a moment of its end, and are not named.
 void AgentRunner::find_background() {
   constexpr std::int64_t kEndsByItselfMs = 100;
-  workers_.await_childless(kEndsByItselfMs,
+  workers_.await_childless(patient_ms(kEndsByItselfMs),
                            [this] { on(agent::BackgroundFound{background_text(workers_.background())}); });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "src/base/patience.h"
+
 namespace elastic::agent {
 namespace {
 
@@ -28,7 +30,7 @@ bool SharedSignals::ordered(const SignalWorkers& order, std::int64_t now_ms) {
   if (order.cause == Cause::kOurs && !ends(order.signal)) return true;  // SIGKILL, SIGSTOP, SIGCONT
   Known& known = signals_[order.signal];
   if (known.reached) return false;
-  const bool is_witnessed = known.witnessed_ms && now_ms - *known.witnessed_ms <= kFreshMs;
+  const bool is_witnessed = known.witnessed_ms && now_ms - *known.witnessed_ms <= patient_ms(kFreshMs);
   known.witnessed_ms.reset();
   if (is_witnessed) {
     known.reached = ends(order.signal);
@@ -39,7 +41,7 @@ bool SharedSignals::ordered(const SignalWorkers& order, std::int64_t now_ms) {
     return true;
   }
   known.from_outside = order.cause == Cause::kFromOutside;
-  const std::int64_t due_ms = now_ms + (known.from_outside ? kFromOutsideMs : kOthersOrderMs);
+  const std::int64_t due_ms = now_ms + patient_ms(known.from_outside ? kFromOutsideMs : kOthersOrderMs);
   known.due_ms = std::min(known.due_ms.value_or(due_ms), due_ms);
   return false;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/patience.h"
 #include "src/output/write_all.h"
 
 namespace elastic::output {
@@ -94,9 +95,9 @@ void ConsoleWriter::wait_for_room(std::int64_t milliseconds) {
 
 void ConsoleWriter::flush() {
   while (writing_) {
-    if (thread_.wait(kFlushPatienceMs)) {
+    if (thread_.wait(patient_ms(kFlushPatienceMs))) {
       thread_.run_done();
-    } else if (thread_.stuck_for(kFlushPatienceMs)) {
+    } else if (thread_.stuck_for(patient_ms(kFlushPatienceMs))) {
       return give_up();
     }
   }

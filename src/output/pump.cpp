@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "src/base/log.h"
+#include "src/base/patience.h"
 #include "src/base/text.h"
 #include "src/output/lines/line_assembler.h"
 #include "src/output/terminal.h"
@@ -261,7 +262,7 @@ void Pump::hold(Stream& stream) {
 
 void Pump::look_at_held() {
   hold_timer_runs_ = false;
-  const bool files_hang = files_.stuck_for(kFilePatienceMs).has_value();
+  const bool files_hang = files_.stuck_for(patient_ms(kFilePatienceMs)).has_value();
   for (const auto& stream : streams_) {
     if (!files_hang || !stream->file || !stream->file->is_behind()) continue;
     log::warning("log_file_lost",

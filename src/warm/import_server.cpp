@@ -15,6 +15,7 @@
 
 #include "src/base/check.h"
 #include "src/base/overloaded.h"
+#include "src/base/patience.h"
 #include "src/base/text.h"
 #include "src/warm/server_text.h"
 
@@ -228,7 +229,7 @@ Status ImportServer::give(std::span<const Order> orders, int cgroup_procs) {
     giving_[index].watch =
         std::make_unique<net::ReadWatch>(loop_, giving_[index].worker.socket.get(), [this, index] { answered(index); });
   }
-  timer_.start(kOrderMs, [this] { give_up("it did not take its rank in time"); });
+  timer_.start(patient_ms(kOrderMs), [this] { give_up("it did not take its rank in time"); });
   return {};
 }
 

@@ -27,6 +27,10 @@ PATIENCE = 60  # for a line, or a state
 RUN_PATIENCE = 120  # for the end of a program
 OUTPUT_PATIENCE = 20  # for the end of its output after that
 
+# elastic-run, too, waits for what is outside before it calls it hung. Where that it does not hang is what is tested, it
+# waits twenty times as long.
+PATIENT = {"ELASTIC_RUN_PATIENCE": "20"}
+
 SANITIZER_STATUS = 99
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:detect_stack_use_after_return=1",

@@ -66,7 +66,7 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(refused, arguments):
     ("PET_NNODES", "2:1"), ("PET_NPROC_PER_NODE", "0"), ("PET_MAX_RESTARTS", "x"), ("PET_MAX_RESTARTS", ""),
     ("PET_STANDALONE", "yes"), ("PET_NO_PYTHON", "true"), ("PET_RDZV_CONF", "x"), ("PET_REDIRECTS", "9"),
     ("PET_START_METHOD", "thread"), ("PET_MASTER_PORT", "70000"), ("PET_SIGNALS_TO_HANDLE", "SIGKILL"),
-    ("PET_MONITOR_INTERVAL", "-1"), ("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x"),
+    ("PET_MONITOR_INTERVAL", "-1"), ("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "x"), ("ELASTIC_RUN_PATIENCE", "0"),
 ])
 def test_a_variable_that_makes_no_sense_is_refused_by_name(refused, name, value):
     message = refused(f"{name}=", env={name: value})

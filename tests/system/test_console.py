@@ -191,7 +191,7 @@ def test_a_restart_needs_no_console(elastic_run, static_c, tmp_path, console):
 def test_a_console_that_begins_to_read_late_gets_all_that_fits_the_buffer(elastic_run, static_c, tmp_path, console):
     """Also what was written right before the end: as long as the reader goes on, it is waited for."""
     running = elastic_run.start("--log-dir=logs", "-t", "1", "--no-python", static_c(WRITER), "30000",
-                                env=QUIET, stdout=console.writing)
+                                env=QUIET | harness.PATIENT, stdout=console.writing)
     console.handed_over()
     harness.wait_until((tmp_path / "done.0").exists)
     text = console.read()
@@ -316,7 +316,7 @@ def test_a_disk_that_only_is_slow_gets_everything(elastic_run, static_c, tmp_pat
     """Workers wait for it: a log is not dropped."""
     server = file_server(write_seconds=0.005, write_bytes=65536)
     running = elastic_run.start("--log-dir=logs", "-t", "1", "--no-python", static_c(WRITER), str(MANY),
-                                env=QUIET, preexec_fn=server.mount_here, stdout=subprocess.DEVNULL)
+                                env=QUIET | harness.PATIENT, preexec_fn=server.mount_here, stdout=subprocess.DEVNULL)
     server.start()
     result = running.wait()
     assert (result.returncode, result.stderr) == (0, "")

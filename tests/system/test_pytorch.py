@@ -7,6 +7,7 @@ import json
 import os
 import re
 
+import harness
 import pytest
 import workers
 
@@ -95,7 +96,6 @@ def test_four_ranks_train_again_after_one_was_killed_in_a_collective(train):
     assert "was killed by SIGKILL; restarting all workers (restart 1 of 2)" in result.stderr
 
 
-@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
 @pytest.mark.gate
 def test_warm_ranks_train_after_one_was_killed_in_a_collective(train, tmp_path):
     crash = tmp_path / "crash"
@@ -105,7 +105,7 @@ def test_warm_ranks_train_after_one_was_killed_in_a_collective(train, tmp_path):
         crash.touch()
 
     _, found = train(2, "--max-restarts=1", "--warm-workers=on", "--warm-after=0", "--log-level=info",
-                     env={"CRASH": str(crash)}, meanwhile=when_warm_workers_wait)
+                     env={"CRASH": str(crash), **harness.PATIENT}, meanwhile=when_warm_workers_wait)
     assert found == {(1, rank): expected(2, restarts=1, start="warm") for rank in range(2)}
 
 

@@ -28,7 +28,6 @@ def job(elastic_run, script, python):
     return Job(elastic_run, script, python)
 
 
-@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
 @pytest.mark.gate
 def test_each_restart_takes_the_workers_that_wait_and_others_wait_then(job):
     job.start(nproc=4)
@@ -88,7 +87,7 @@ def test_nothing_is_left_when_one_of_elastic_runs_processes_is_killed(job, who):
                                      ("waiting", "has ended, or cannot be told its rank"),
                                      ("stopped", "did not take its rank in time")])
 def test_fresh_workers_start_where_what_should_be_warm_is_dead_or_hangs(job, who, why):
-    job.start(fails=1)
+    job.start(fails=1, env={"ELASTIC_RUN_PATIENCE": "1"})
     job.workers(0)
     job.wait_until_parked()
     server, waiting = job.server()
@@ -103,7 +102,6 @@ def test_fresh_workers_start_where_what_should_be_warm_is_dead_or_hangs(job, who
     assert re.search(why, result.stderr)
 
 
-@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
 def test_a_server_that_was_killed_is_started_again(job):
     job.start()
     job.workers(0)
@@ -166,7 +164,6 @@ def test_the_plan_says_why_workers_cannot_be_warm(elastic_run, job, argument, wh
     assert result.returncode == 0 and why in result.stdout, result
 
 
-@pytest.mark.timing  # kind F: a worker that takes no rank within 1 s is replaced by a fresh one
 def test_script_and_local_module_that_are_edited_between_failures_are_run_as_they_are_then(job):
     text = WORKER.replace("import torch\n", 'import torch, local\nos.write(1, f"script {} local {local.value}\\n".encode())\n')
     local = job.worker.parent / "local.py"

@@ -1,5 +1,7 @@
 """Jobs of warm workers whose torch is a stand-in (tests/warm_torch.py)."""
 
+from harness import PATIENT
+
 # Tells what it is. Rank 0 of each round of `FAILS` fails when it is told to, and the others wait for their end.
 WORKER = """
 import os, sys, time
@@ -30,7 +32,7 @@ class Job:
     def start(self, *arguments, nproc=2, restarts=3, fails=2, warm="on", after="0", worker=None, log="info",
               **options):
         self.nproc = nproc
-        env = {"OMP_NUM_THREADS": "1", "PYTHON_EXEC": str(self.python), **options.pop("env", {})}
+        env = {"OMP_NUM_THREADS": "1", "PYTHON_EXEC": str(self.python), **PATIENT, **options.pop("env", {})}
         self.run = self.elastic_run.start(
             f"--nproc-per-node={nproc}", f"--max-restarts={restarts}", f"--warm-workers={warm}", f"--warm-after={after}",
             f"--log-level={log}", *arguments, worker or self.worker, self.go, str(fails), env=env, **options)
