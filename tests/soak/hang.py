@@ -9,15 +9,14 @@ import random
 import re
 import select
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 
 import common
-import load
 from common import BenchError, positive, say
+from hogs import hogs
 from parts import random_hangs
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -122,20 +121,15 @@ def main():
 
 def slow_training(binary, args, temporary):
     """What was found, and what is wrong, for --json."""
-    hogs, job, wrong = [], None, None
+    job, wrong = None, None
     try:
         job = Job(binary, args, temporary)
         wait_for_steps(job)
-        # In a session each, as the workers are: where the kernel shares processors between sessions (autogroup), all of
-        # them together would else count as one.
-        hogs += [subprocess.Popen(["sh", "-c", load.HOG], start_new_session=True) for _ in range(args.load)]
-        watch(job, args)
+        with hogs(args.load):
+            watch(job, args)
     except (Wrong, BenchError) as error:
         wrong = str(error)
     finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
         if job:
             job.launch.stop()
     found = job.found() if job else {}

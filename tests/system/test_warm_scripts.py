@@ -14,6 +14,7 @@ import venv
 import pytest
 
 from warm_server import ImportServer
+from workers import LEAVE
 
 SCRIPT = "script.py"
 RANK = {"RANK": "3", "WORLD_SIZE": "4"}
@@ -478,7 +479,8 @@ def test_four_ranks_train_the_same_bit_for_bit_fresh_and_warm_with_seeds_of_the_
             optimizer.step()
             print(loss.item().hex())
         dist.destroy_process_group()
-        """)
+        sys.stdout.flush()
+        """ + textwrap.indent(LEAVE, 8 * " "))
     ranks = [{"RANK": f"{rank}", "WORLD_SIZE": "4"} for rank in range(4)]
     with_torch.park(4)
     warm = [with_torch.start_warm(f"{with_torch.directory}/warm", variables=rank) for rank in ranks]
