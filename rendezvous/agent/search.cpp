@@ -49,7 +49,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   is_on_ = !successors_.empty();
   to_look_at_.clear();
   looked_at_.reset();
-  silent_.clear();
+  if (!is_in_vain_) silent_.clear();
   times_ = times;
   began_ms_ = now_ms;
   asked_ = Asked::kNobody;

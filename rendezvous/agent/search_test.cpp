@@ -134,6 +134,19 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     CHECK(lost.asks(true) == 2);
     CHECK(lost.search.looks_round());
   }
+  SUBCASE("one that does not answer is looked at first also by the search after this one, if this one is in vain") {
+    CHECK(lost.asks(true) == 2);
+    lost.now_ms += 10;
+    CHECK(lost.asks(true) == 3);
+    lost.now_ms += kStep;
+    CHECK(lost.asks(true) == 0);
+    lost.search.begin({}, lost.now_ms);
+    CHECK(lost.asks(true) == 3);
+    CHECK(lost.search.looks_round());
+    lost.search.end();
+    lost.search.begin({}, lost.now_ms);  // a coordinator that acted is lost
+    CHECK(lost.asks(true) == 2);
+  }
 }
 
 TEST_CASE("who was bound for long after the loss looks round once, since others may have been free before") {

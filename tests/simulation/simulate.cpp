@@ -183,7 +183,8 @@ int check_or_write_hash(const Options& options) {
   if (now == known) return 0;
   std::cout << format(
       "seeds 1 to {}: {} has the hash \"{}\" and this build \"{}\".\nEither this build does not do what another does "
-      "with the same seed (--hash with --from and --count finds it), or what the product does was changed: then simulate "
+      "with the same seed (--hash with --from and --count finds it), or what the product does was changed: then "
+      "simulate "
       "--write-hash FILE.\n",
       kHashedSeeds, options.check_hash, known, now);
   return 1;
