@@ -480,7 +480,7 @@ def test_four_ranks_train_the_same_bit_for_bit_fresh_and_warm_with_seeds_of_the_
             print(loss.item().hex())
         dist.destroy_process_group()
         sys.stdout.flush()
-        """ + textwrap.indent(LEAVE, 8 * " "))
+        """ + LEAVE)
     ranks = [{"RANK": f"{rank}", "WORLD_SIZE": "4"} for rank in range(4)]
     with_torch.park(4)
     warm = [with_torch.start_warm(f"{with_torch.directory}/warm", variables=rank) for rank in ranks]
