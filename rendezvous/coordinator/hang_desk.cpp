@@ -177,13 +177,6 @@ void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
   const bool goes_on = inherited && inherited->round == round && inherited->record.state != HangState::kIdle;
   if (goes_on) {
     began_ms_ = now.now_ms - inherited->record.silent_ms;
-    if (inherited->ends && restarts_) {
-      // The last coordinator has charged for it, and may have been lost before all nodes knew.
-      end_ = std::make_unique<const End>(
-          End{.because = "the job hung, and its coordinator was lost while the round ended"});
-      is_ending_ = true;
-      return;
-    }
     return look(now, out);
   }
   handle(hang::RoundBegan{}, now, out);
