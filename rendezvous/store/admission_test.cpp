@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 using elastic::store::Admission;
 
 TEST_CASE("who is not named is not admitted, in whatever form an address comes; this host itself always is") {
@@ -22,4 +25,13 @@ TEST_CASE("without a list everybody is admitted, and with an empty one only this
   CHECK(Admission().admits("192.0.2.1"));
   CHECK(!Admission(std::vector<std::string>{}).admits("192.0.2.1"));
   CHECK(Admission(std::vector<std::string>{}).admits("127.0.0.1"));
+}
+
+TEST_CASE("why somebody is not admitted says whose addresses are, and what to do") {
+  const std::vector<std::string> addresses{"10.0.0.1"};
+  const std::string remedy =
+      " has this address; if it belongs to the job all the same (behind address translation, say), give "
+      "--rdzv-conf=store_admits=all";
+  CHECK(Admission(addresses).why_not() == "no node of this round" + remedy);
+  CHECK(Admission(addresses, Admission::Whose::kHost).why_not() == "no interface of this host" + remedy);
 }

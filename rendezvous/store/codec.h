@@ -72,7 +72,7 @@ struct Refusal {
     kOutOfRange,   // ADD or BARRIER beyond 64 bits
     kStoreFull,    // the keyspace's bound
     kTransitFull,  // the bound of what all clients have under way
-    kNotAdmitted,  // its address is none of the round's nodes'
+    kNotAdmitted,  // its address is none of those that are admitted
     kSilent,       // it sent no VALIDATE in time
   };
   Kind kind;

@@ -133,9 +133,7 @@ Server::Connection* Server::accept(std::unique_ptr<net::Stream> stream) {
   ++stats_.accepted;
   const std::string address = stream->peer_address();
   if (!admission_.admits(address)) {
-    tell_refused(address, {Refusal::Kind::kNotAdmitted,
-                           "no node of this round has this address; if it belongs to the job all the same (behind "
-                           "address translation, say), give --rdzv-conf=store_admits=all"});
+    tell_refused(address, {Refusal::Kind::kNotAdmitted, admission_.why_not()});
     return nullptr;
   }
   auto connection = std::make_unique<Connection>(++last_client_, std::move(stream));

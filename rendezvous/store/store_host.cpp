@@ -63,7 +63,7 @@ Result<protocol::StoreEndpoint> StoreHost::open(store::Admission admission) {
         port = listen_at_fixed_port();
       }
       if (server_ && !settings_.of_loopback && !settings_.admits_all) {
-        server_->admit(store::Admission(net::own_addresses()));
+        server_->admit(store::Admission(net::own_addresses(), store::Admission::Whose::kHost));
       }
       break;
     case StoreSettings::Kind::kByWorker:

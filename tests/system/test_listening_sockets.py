@@ -108,8 +108,8 @@ def test_at_an_address_of_the_host_a_static_store_answers_this_host_only(job, ad
         assert done.stdout == f"answer {ANSWER}\n" and "closed the connection" not in result.stderr
         return
     assert done.stdout.strip() == "answer"
-    assert re.search(rf"worker store on port {port} closed the connection from 10\.77\.0\.2: .*store_admits=all",
-                     result.stderr), result
+    assert re.search(rf"worker store on port {port} closed the connection from 10\.77\.0\.2: no interface of this host "
+                     r"has this address; .*store_admits=all", result.stderr), result
 
 
 def test_who_asks_for_status_or_an_address_is_heard_elsewhere_and_by_nothing_more(job):
