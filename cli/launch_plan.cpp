@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/gpu_plan.h"
+#include "cli/check_plan.h"
 #include "cli/meeting_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
@@ -66,9 +66,6 @@ class Planner {
   Status plan_http_port();
   Status plan_stop();
   bool leaves_background() const { return flags_.on(FlagId::kLeaveBackground); }
-  Status plan_check();
-  Status plan_tests();
-  Status check_file(FlagId flag, bool is_program) const;
   Status plan_logs();
   Status plan_output();
   Status plan_events();
@@ -117,84 +114,6 @@ Status Planner::apply_auto_config() {
     }
   }
   if (const int count = gpus(); count > 0) auto_workers_ = count;
-  return {};
-}
-
-// As in dlrover-run, any of three options asks for the check.
-Status Planner::plan_check() {
-  const std::string& accelerator = flags_.text(FlagId::kAccelerator);
-  if (accelerator != "cpu" && accelerator != flag_of(FlagId::kAccelerator).by_default) {
-    warn(format("{}: such devices are not tested; --network-check looks at the host and its network",
-                flags_.input(FlagId::kAccelerator)));
-  }
-  using When = protocol::CheckRules::When;
-  constexpr std::int64_t kNodesThatAreChecked = 4;  // --auto-config checks jobs of at least so many nodes
-  std::string origin;
-  if (flags_.on(FlagId::kNetworkCheck)) {
-    origin = flags_.origin_text(FlagId::kNetworkCheck);
-  } else if (flags_.on(FlagId::kCheckOnly)) {
-    origin = flags_.origin_text(FlagId::kCheckOnly);
-  } else if (flags_.text(FlagId::kPrecheck) != "0") {
-    origin = flags_.origin_text(FlagId::kPrecheck);
-  } else if (flags_.on(FlagId::kAutoConfig) && checked_.nodes.min >= kNodesThatAreChecked) {
-    origin = "--auto_config: a job of many nodes";
-  } else {
-    // dlrover-run, too, measures only what it checks.
-    if (flags_.on(FlagId::kCommPerfTest)) {
-      warn(format("{}: it is ignored without a check; add --network-check, or use --precheck=2",
-                  flags_.input(FlagId::kCommPerfTest)));
-    }
-    // A hang for which the links may be why asks for it, too.
-    return flags_.text(FlagId::kHang) == "restart" ? plan_tests() : Status{};
-  }
-  protocol::CheckRules& check = plan_.settings.node.check;
-  const std::string_view policy = flags_.text(FlagId::kCheckPolicy);
-  check.when = policy == "always" ? When::kAlways : policy == "first" ? When::kFirst : When::kSuspect;
-  check.excludes_stragglers = flags_.on(FlagId::kExcludeStraggler);
-  const bool measures = flags_.on(FlagId::kCommPerfTest) || flags_.text(FlagId::kPrecheck) == "2";
-  if (measures && checked_.nodes.max == 1) {
-    const FlagId asked = flags_.on(FlagId::kCommPerfTest) ? FlagId::kCommPerfTest : FlagId::kPrecheck;
-    warn(format("{}: nothing is measured, as one node alone has no link", flags_.input(asked)));
-  }
-  check.measures_all = measures;
-  check.only = flags_.on(FlagId::kCheckOnly);
-  entry("check",
-        format("{}{}{}", check.only ? "only the check runs" : policy,
-               check.excludes_stragglers ? "; stragglers are excluded" : "",
-               measures ? "; an all-gather of all nodes is measured" : ""),
-        origin);
-  return plan_tests();
-}
-
-// What the check consists of on this node.
-Status Planner::plan_tests() {
-  plan_.settings.check = {.hook = flags_.text(FlagId::kHealthHook),
-                          .external = flags_.text(FlagId::kCheckProbe),
-                          .nccl_lib = flags_.text(FlagId::kNcclLib),
-                          .gpu_program = flags_.text(FlagId::kProbePath),
-                          .page = flags_.text(FlagId::kHealthReport)};
-  plan_.settings.node.group = flags_.text(FlagId::kNodeGroup);
-  if (plan_.settings.node.group.empty()) plan_.settings.node.group = variable("scheduling/rack-id").value_or("");
-  for (const FlagId id : {FlagId::kHealthHook, FlagId::kCheckProbe}) {
-    const std::string_view command = flags_.text(id);
-    const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";
-    if (!command.empty()) entry(name, printable(command, 4096), flags_.origin_text(id));
-  }
-  if (Status status = plan_gpu_test(flags_, environment_, host_, plan_); !status) return status;
-  if (Status status = check_file(FlagId::kNcclLib, false); !status) return status;
-  return check_file(FlagId::kProbePath, true);
-}
-
-// A file that the check is to use must be there: otherwise the check would report that it has nothing to test with.
-Status Planner::check_file(FlagId flag, bool is_program) const {
-  const std::string& path = flags_.text(flag);
-  if (path.empty()) return {};
-  const HostView::PathFacts facts = host_.look_at(path);
-  const char* remedy =
-      is_program ? "name a program, or leave the option out" : "name a libnccl.so.2, or leave the option out";
-  if (!facts.exists) return fail(flags_.input(flag), "no such file", remedy);
-  if (facts.directory) return fail(flags_.input(flag), "it is a directory", remedy);
-  if (is_program && !facts.executable) return fail(flags_.input(flag), "it is not executable", "chmod +x it");
   return {};
 }
 
@@ -416,7 +335,7 @@ Status Planner::plan_stop() {
         origin);
   settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
   settings.node.stuck_timeout_ms = checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
-  if (Status status = plan_check(); !status) return status;
+  if (Status status = plan_check(flags_, checked_, environment_, host_, plan_); !status) return status;
   settings.propagate_exit_code = flags_.on(FlagId::kPropagateExitCode);
   settings.node.leave_background = leaves_background();
   if (settings.node.leave_background) {
