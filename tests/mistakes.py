@@ -102,9 +102,8 @@ MISTAKES = {
                 "  if (state->first_size != 0) {\n",
                 "  if (state->first_size != 0 && !mutant::is('p')) {\n"),
         Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "carried_state.cpp",
-                "  for (const CarriedState::Excluded& host : state->excluded) parts.check",
-                "  for (const CarriedState::Excluded& host : state->excluded)\n"
-                "    if (!mutant::is('q')) parts.check"),
+                "    parts.check.exclude_host(host.name,",
+                "    if (!mutant::is('q')) parts.check.exclude_host(host.name,"),
         Mistake("r", "who has voted in vain does not look for a candidate before it opens the next door", AGENT + "search.cpp",
                 "  if (begins_to_look) look_round();",
                 "  if (begins_to_look && (is_done_ || !mutant::is('r'))) look_round();"),

@@ -15,6 +15,12 @@ std::string describe(const JobTerms& terms) {
   return format("{} --node_unit={} --max-restarts={}", terms.nnodes_text(), terms.node_unit, terms.max_restarts);
 }
 
+std::string why_excluded(Exclusion exclusion) {
+  return format("{}: this host is let in no more while the job lasts; start the node on another host",
+                exclusion == Exclusion::kUnfit ? "the check before training has found its host unfit"
+                                               : "the job hung, and a node of its host is out for that");
+}
+
 }  // namespace
 
 Rejected terms_differ(const JobTerms& its, const JobTerms& ours) {
@@ -52,7 +58,7 @@ membership::Node newcomer(const NodeJoins& message) {
 }
 
 std::optional<Rejected> refusal(const HostRecord& host) {
-  if (host.is_excluded) return is_excluded("the check before training has found its host unfit");
+  if (host.exclusion) return is_excluded(why_excluded(*host.exclusion));
   if (host.kept_out_ms) return is_kept_out(*host.kept_out_ms);
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "rendezvous/coordinator/job_settings.h"
+#include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 
@@ -20,7 +21,7 @@ membership::Node newcomer(const protocol::NodeJoins& message);
 
 // What the coordinator knows of a host.
 struct HostRecord {
-  bool is_excluded = false;                      // the check has found it unfit
+  std::optional<Exclusion> exclusion = {};       // it is excluded from the job
   std::optional<std::int64_t> kept_out_ms = {};  // it is kept out for so many milliseconds more
 };
 

@@ -6,6 +6,7 @@
 
 using namespace elastic;
 using coordinator::Applicant;
+using coordinator::Exclusion;
 using coordinator::JobSettings;
 using protocol::AgentFacts;
 using protocol::NodeJoins;
@@ -58,13 +59,22 @@ TEST_CASE("all nodes have the same terms, and the same --check-only") {
 }
 
 TEST_CASE("hosts that the check excludes or that were lost too often are kept out, and so are too many nodes") {
-  CHECK(why_not(fresh(), {.host = {.is_excluded = true}}) == Why::kExcluded);
+  CHECK(why_not(fresh(), {.host = {.exclusion = Exclusion::kUnfit}}) == Why::kExcluded);
   CHECK(why_not(fresh(), {.host = {.kept_out_ms = 9000}}) == Why::kKeptOut);
   const auto found =
       coordinator::refusal(fresh(), {.host = {.kept_out_ms = 9000}}, coordinator::settings_of(fresh()), 1, false);
   CHECK(found->retry_ms == 9000);
   CHECK(!why_not(fresh(), {}, limits::kNodesPerJob - 1));
   CHECK(why_not(fresh(), {}, limits::kNodesPerJob) == Why::kTooMany);
+}
+
+TEST_CASE("a node of an excluded host is told why that is excluded, and what to do") {
+  using coordinator::HostRecord;
+  const std::string remedy = ": this host is let in no more while the job lasts; start the node on another host";
+  CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kUnfit})->reason ==
+        "the check before training has found its host unfit" + remedy);
+  CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kHung})->reason ==
+        "the job hung, and a node of its host is out for that" + remedy);
 }
 
 TEST_CASE("a job that is ending lets its own nodes in, whatever they report, and no others") {

@@ -84,8 +84,8 @@ protocol::Carried Handover::give(protocol::Term term, const CarriedParts& parts)
     state.hosts.push_back({std::move(record.node), record.losses, record.last_ms + offset_ms, record.keep_out_ms,
                            record.until_ms == 0 ? 0 : record.until_ms + offset_ms});
   }
-  for (const std::string& host : parts.check.excluded()) {
-    if (state.excluded.size() < limits::kCarriedHosts) state.excluded.push_back({host});
+  for (const auto& [host, why] : parts.check.excluded()) {
+    if (state.excluded.size() < limits::kCarriedHosts) state.excluded.push_back({host, why == Exclusion::kHung});
   }
   // A later coordinator has a higher term, so that its states are newer than all before.
   return {std::uint64_t{term} << 32 | ++given_, encode(std::move(state))};
@@ -116,7 +116,9 @@ Handover::Taken Handover::take(const protocol::Carried& brought, CarriedParts pa
                                   .until_ms = by_clock(host.until_ms, parts)},
                                  parts.now_ms);
   }
-  for (const CarriedState::Excluded& host : state->excluded) parts.check.exclude_host(host.name);
+  for (const CarriedState::Excluded& host : state->excluded) {
+    parts.check.exclude_host(host.name, host.by_hang ? Exclusion::kHung : Exclusion::kUnfit);
+  }
   parts.hang.follow(parts.settings.rules);
   const auto more = decode_more(state->more);
   if (more && more->hang) parts.hang.inherit(*more->hang, parts.unix_ms);

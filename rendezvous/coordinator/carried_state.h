@@ -33,11 +33,15 @@ struct CarriedState {
       each(io, "losses", v.losses, "last_ms", v.last_ms, "keep_out_ms", v.keep_out_ms, "until_ms", v.until_ms);
     }
   };
-  // A host that the check before training has excluded.
+  // A host that is excluded from the job.
   struct Excluded {
     std::string name;
+    bool by_hang = false;  // a node of it is out for a hang; else the check before training has found it unfit
     bool operator==(const Excluded&) const = default;
-    static void fields(auto& io, auto& v) { io("name", v.name, protocol::bounds::kName); }
+    static void fields(auto& io, auto& v) {
+      io("name", v.name, protocol::bounds::kName);
+      io("by_hang", v.by_hang);
+    }
   };
   protocol::JobRules rules = {};
   protocol::CheckRules check = {};

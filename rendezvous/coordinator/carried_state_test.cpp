@@ -23,7 +23,7 @@ CarriedState whole() {
           .losses = 9,
           .crash = CrashLoop::Attempt{3, {Crash::Kind::kSyntax, 0xC8A54}},
           .hosts = {{"node-1", 1, 1'000'000, 300'000, 1'200'000}, {"node-2", 1, 900'000, 0, 0}},
-          .excluded = {{"node-7"}},
+          .excluded = {{"node-7"}, {"node-8", true}},
           .more = std::string("\x00\xff later", 8)};
 }
 
@@ -85,7 +85,8 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   first.budgets.restarts.set_used(2);
   first.budgets.losses.lose("node-1", 4000);
   first.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
-  first.check.exclude_host("node-7");
+  first.check.exclude_host("node-7", Exclusion::kUnfit);
+  first.check.exclude_host("node-8", Exclusion::kHung);
   const Carried carried = first.handover.give(1, first);
 
   Parts second(2'100'000);  // 100 s later
@@ -100,7 +101,8 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   CHECK(second.budgets.losses.kept_out_until("node-1", 5000) == 4000 + 300'000 - 100'000);
   CHECK(second.budgets.losses.blame("node-1", 5000) == 5000 + 600'000);  // the second time it is twice as long
   CHECK(second.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 2) == 1);
-  CHECK(second.check.excludes_host("node-7"));
+  CHECK(second.check.exclusion_of("node-7") == Exclusion::kUnfit);
+  CHECK(second.check.exclusion_of("node-8") == Exclusion::kHung);
 }
 
 TEST_CASE("counts of lost nodes that were not kept out go on") {

@@ -72,7 +72,7 @@ void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
   }
   node.passed_check = false;
   node.unfit = std::move(unfit.told);
-  if (unfit.excludes_host) check_.exclude_host(node.identity());
+  if (unfit.excludes_host) check_.exclude_host(node.identity(), Exclusion::kUnfit);
   out.push_back(node_is_unfit(node, std::move(unfit.note), found.why));
   stopping_.by_check = true;
   stopping_.other = std::move(unfit.because);

@@ -62,7 +62,7 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
     Node& node = roster_.at(agent);
     node.passed_check = false;
     node.unfit = format("the job hung, and this node is at fault: {}", why);
-    check_.exclude_host(node.identity());
+    check_.exclude_host(node.identity(), Exclusion::kHung);
     out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
   }
 }
@@ -89,7 +89,7 @@ void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& o
   if (!node.unfit.empty()) return;  // it is out as the one at fault
   node.passed_check = false;
   node.unfit = format("the job hung, and this node cannot end its workers: {}", why);
-  check_.exclude_host(node.identity());
+  check_.exclude_host(node.identity(), Exclusion::kHung);
   out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
 }
 

@@ -128,7 +128,8 @@ struct CoordinatorBreaker {
     job.check_.results_.back().emplace_back();
   }
   static void exclude_too_many(Coordinator& job) {
-    for (std::size_t i = 0; i <= limits::kNodesPerJob; ++i) job.check_.excluded_.insert("host" + std::to_string(i));
+    for (std::size_t i = 0; i <= limits::kNodesPerJob; ++i)
+      job.check_.excluded_.emplace("host" + std::to_string(i), Exclusion::kUnfit);
   }
 };
 

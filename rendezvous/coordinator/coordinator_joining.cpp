@@ -20,7 +20,7 @@ namespace {
 using Activity = AgentFacts::Activity;
 
 HostRecord record_of(const std::string& host, const RoundCheck& check, const LossBudget& losses, std::int64_t now_ms) {
-  HostRecord record{.is_excluded = check.excludes_host(host)};
+  HostRecord record{.exclusion = check.exclusion_of(host)};
   if (const auto until_ms = losses.kept_out_until(host, now_ms)) record.kept_out_ms = *until_ms - now_ms;
   return record;
 }

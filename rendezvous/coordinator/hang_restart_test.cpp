@@ -65,6 +65,7 @@ TEST_CASE("a node that is blamed twice is out, and its host is let in no more") 
   const auto back = job.say(9, joins).all<Rejected>();
   REQUIRE(back.size() == 1);
   CHECK(back[0].second.why == Rejected::Why::kExcluded);
+  CHECK(back[0].second.reason.starts_with("the job hung, and a node of its host is out for that"));
 }
 
 TEST_CASE("a node that is blamed is replaced at once where another stands by") {

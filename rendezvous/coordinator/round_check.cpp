@@ -67,8 +67,14 @@ void RoundCheck::check_invariants() const {
   ELASTIC_CHECK(answers_ == answered && answers_ < nodes());
 }
 
-void RoundCheck::exclude_host(const std::string& host) {
-  if (excluded_.size() < limits::kNodesPerJob) excluded_.insert(host);
+void RoundCheck::exclude_host(const std::string& host, Exclusion why) {
+  if (excluded_.size() < limits::kNodesPerJob) excluded_.emplace(host, why);
+}
+
+std::optional<Exclusion> RoundCheck::exclusion_of(const std::string& host) const {
+  const auto found = excluded_.find(host);
+  if (found == excluded_.end()) return {};
+  return found->second;
 }
 
 std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster, const CheckRules& rules) {

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,12 @@
 #include "rendezvous/protocol/messages.h"
 
 namespace elastic::coordinator {
+
+// Why a host is excluded from the job.
+enum class Exclusion : std::uint8_t {
+  kUnfit,  // the check has found it unfit
+  kHung,   // a node of it is out for a hang
+};
 
 // The check before a round's workers run: carries a CheckPlan out, phase by phase, and knows which hosts it has
 // excluded from the job. It is told of each round that forms and of each node's answer; it says when a phase is over,
@@ -44,10 +50,12 @@ class RoundCheck {
   CheckJudged judge(protocol::RoundNumber round, const std::vector<CheckNode>& nodes,
                     const protocol::CheckRules& rules) const;
 
-  // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob are remembered.
-  void exclude_host(const std::string& host);
-  bool excludes_host(const std::string& host) const { return excluded_.contains(host); }
-  const std::set<std::string>& excluded() const { return excluded_; }
+  // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob are remembered,
+  // each for the first reason.
+  void exclude_host(const std::string& host, Exclusion why);
+  // Why nodes of the host are let in no more; nothing if they are let in.
+  std::optional<Exclusion> exclusion_of(const std::string& host) const;
+  const std::map<std::string, Exclusion>& excluded() const { return excluded_; }
 
   // Called after each event.
   void check_invariants() const;
@@ -65,7 +73,7 @@ class RoundCheck {
   std::int64_t phase_began_ms_ = 0;
   std::vector<bool> has_answered_;  // in the present phase, by node rank
   std::size_t answers_ = 0;         // how many have
-  std::set<std::string> excluded_;
+  std::map<std::string, Exclusion> excluded_;
 };
 
 // What the check has to know of the nodes in these seats, by node rank; empty if the rules want no check.

@@ -137,11 +137,12 @@ TEST_CASE("a new round begins its check anew, however far the last one came") {
 
 TEST_CASE("no more hosts are excluded than a job can have nodes") {
   RoundCheck check = check_of(1);
-  for (std::size_t i = 0; i < limits::kNodesPerJob; ++i) check.exclude_host(std::to_string(i));
-  check.exclude_host("one more");
+  for (std::size_t i = 0; i < limits::kNodesPerJob; ++i)
+    check.exclude_host(std::to_string(i), coordinator::Exclusion::kUnfit);
+  check.exclude_host("one more", coordinator::Exclusion::kUnfit);
   CHECK(check.excluded().size() == limits::kNodesPerJob);
-  CHECK(check.excludes_host("7"));
-  CHECK(!check.excludes_host("one more"));
+  CHECK(check.exclusion_of("7") == coordinator::Exclusion::kUnfit);
+  CHECK(!check.exclusion_of("one more"));
 }
 
 TEST_CASE("a faulty node leaves and its host is excluded; an undetermined one may come back") {

@@ -47,7 +47,7 @@ struct Node {
   std::optional<protocol::NodeLeaves> leaves_later;
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
-  std::string unfit;       // why the check excludes it; empty: it does not
+  std::string unfit;       // why it is out of the job once its round has ended; empty: it is not
   bool belongs = false;    // it has been in a round of this incarnation
   // The last that it told of its workers' progress, and when that came; of a round that may be over.
   std::optional<protocol::NodeProgress> progress = {};

@@ -419,7 +419,7 @@ struct Rejected {
     kTermsDiffer,     // it was started with other --nnodes, --node_unit or --max-restarts
     kRankTaken,       // another node, which is alive, has the claimed rank
     kKeptOut,         // it was lost too often
-    kExcluded,        // the check before training found it unfit
+    kExcluded,        // the check before training found it unfit, or it is out for a hang
     kOldCoordinator,  // another coordinator has taken the job over
     kTooMany,         // the job has as many nodes as a coordinator serves
   };
