@@ -33,7 +33,7 @@ std::vector<std::string> flaws_of(const std::vector<CheckPlan::Unfit>& unfit, co
 // All nodes are checked before a round that follows a hang for which the links between them may be why.
 CheckRules Coordinator::check_rules() const {
   CheckRules rules = settings_.check;
-  if (again_.suspects_links) rules.when = CheckRules::When::kAlways;
+  if (hang_.suspects_links()) rules.when = CheckRules::When::kAlways;
   return rules;
 }
 

@@ -70,7 +70,6 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
 // --hang=restart: the round is stopped, and what follows is decided when all its nodes have stopped.
 void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   stopping_.hang = end.because;
-  stopping_.suspects_links = end.suspects_links;
   stopping_.aborts = end.aborts;
   if (!end.fatal.empty()) stopping_.fails(end.fatal);
   stop_round(out);

@@ -255,16 +255,13 @@ void Coordinator::conclude_round(Effects& out) {
     statistics_.failed(std::move(failure), now_ms_);
   }
   if (ended.again) {
-    // A check that did not come to its end is still due.
-    const bool is_check_due = again_.suspects_links && !has_run_;
     again_ = *std::move(ended.again);
-    again_.suspects_links |= is_check_due;
     statistics_.work_lost(again_.cause, now_ms_);
   }
   if (ended.verdict) return end(*std::move(ended.verdict), out);
   if (has_run_) {
     CheckedAgain again = checked_again(ended.failures, settings_.check);
-    again.all = again.all || again_.suspects_links;
+    again.all = again.all || hang_.suspects_links();
     for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.seat);
   }
   stopping_.left = std::move(left);

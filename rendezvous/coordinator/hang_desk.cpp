@@ -130,6 +130,7 @@ void HangDesk::inherit(CarriedHang carried, std::int64_t unix_ms) {
   carried.record.silent_ms = silent_ms + since_ms;
   carried.unix_ms = unix_ms;
   charges_.restore(carried.charges);
+  suspects_links_ = carried.suspects_links;
   inherited_ = std::move(carried);
 }
 
@@ -137,7 +138,12 @@ std::optional<CarriedHang> HangDesk::hand_over(std::int64_t now_ms, std::int64_t
   if (!watch_) return {};
   // What has not been taken up goes on to the next one.
   if (inherited_ && !round_) return inherited_;
-  return CarriedHang{watch_->record(now_ms), round_.value_or(0), unix_ms, charges_.record(), is_ending_};
+  return CarriedHang{.record = watch_->record(now_ms),
+                     .round = round_.value_or(0),
+                     .unix_ms = unix_ms,
+                     .charges = charges_.record(),
+                     .ends = is_ending_,
+                     .suspects_links = suspects_links_};
 }
 
 bool HangDesk::has_news(std::int64_t now_ms) {
@@ -159,6 +165,7 @@ bool HangDesk::has_news(std::int64_t now_ms) {
 }
 
 void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
+  suspects_links_ = false;
   if (!watch_) return;
   round_ = round;
   began_ms_ = now.now_ms;
@@ -364,8 +371,8 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
   }
   HangCharges::Decision decision = charges_.charge(hang);
   End end{.because = format("the job hung: {}", verdict.cause),
-          .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
-          .suspects_links = verdict.rule == kRuleOfLinks};
+          .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause)};
+  suspects_links_ = verdict.rule == kRuleOfLinks;
   for (const auto& [agent, why] : whys) {
     const std::string identity = now.roster.at(agent).identity();
     if (std::ranges::find(decision.out, identity) != decision.out.end()) end.out.emplace(agent, why);

@@ -26,10 +26,12 @@ struct CarriedHang {
   protocol::RoundNumber round = 0;
   std::int64_t unix_ms = 0;
   HangCharges::Record charges = {};
-  bool ends = false;  // the round is to end for its hang
+  bool ends = false;            // the round is to end for its hang
+  bool suspects_links = false;  // HangDesk::suspects_links()
   bool operator==(const CarriedHang&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "record", v.record, "round", v.round, "unix_ms", v.unix_ms, "charges", v.charges, "ends", v.ends);
+    each(io, "suspects_links", v.suspects_links);
   }
 };
 
@@ -51,7 +53,6 @@ class HangDesk {
     // Nodes that leave the job, with the reason as a clause.
     std::map<protocol::AgentId, std::string> out = {};
     std::set<protocol::AgentId> aborts = {};  // nodes of whose workers not all stacks could be read
-    bool suspects_links = false;              // the links between the nodes may be why
   };
   // A verdict that was told.
   struct Told {
@@ -93,6 +94,9 @@ class HangDesk {
 
   // The round that is watched is to end; null: it goes on. It says so once.
   std::unique_ptr<const End> take_end() { return std::move(end_); }
+  // A round has ended for a hang for which the links between the nodes may be why, and none has run since: all nodes
+  // are to be checked before the next one does.
+  bool suspects_links() const { return suspects_links_; }
 
   // Messages of nodes in the round that is watched.
   void take(const membership::Node& node, const protocol::NodeProgress& message, Now now, Effects& out);
@@ -136,8 +140,9 @@ class HangDesk {
   hang::LimitSettings settings_;
   bool restarts_ = false;  // a hang ends its round
   HangCharges charges_;
-  std::unique_ptr<const End> end_;        // null: nothing is to end
-  bool is_ending_ = false;                // the round that is watched is to end
+  std::unique_ptr<const End> end_;  // null: nothing is to end
+  bool is_ending_ = false;          // the round that is watched is to end
+  bool suspects_links_ = false;
   std::optional<hang::HangWatch> watch_;  // nothing: hangs are not looked for
   std::optional<CarriedHang> inherited_;  // until its round runs
   std::optional<protocol::RoundNumber> round_;

@@ -86,12 +86,13 @@ inline Json report_of(const protocol::HangTold& told) {
 struct Successor {
   Successor(Watched& job, const protocol::Carried& carried, std::int64_t after_ms = 0,
             Coordinator::State state = Coordinator::State::kRunning,
-            const std::function<void(protocol::NodeJoins&)>& become = {})
+            const std::function<void(protocol::NodeJoins&)>& become = {}, std::unique_ptr<CheckPlan> check = no_check())
       : next(job.terms, job.rules,
              {.term = 2,
               .now_ms = job.now_ms + after_ms,
               .made_ms = job.now_ms + after_ms,
-              .birth_ms = job.now_ms + after_ms}) {
+              .birth_ms = job.now_ms + after_ms},
+             std::move(check)) {
     next.now_ms = job.now_ms + after_ms;
     next.on(Introduced{job.coordinator.incarnation(), 1});
     for (const protocol::NodeId session : job.sessions) {

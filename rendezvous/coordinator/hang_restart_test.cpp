@@ -162,6 +162,47 @@ TEST_CASE("a node that the check after a hang finds unfit is out, and the others
   CHECK(next.all<RunCheck>().empty());
 }
 
+// A coordinator that takes over from that of `job`, whose nodes bring this state and do this.
+Successor taken_over(Linked& job, const Carried& carried, AgentFacts::Activity activity, Coordinator::State state) {
+  return {job,
+          carried,
+          1'000,
+          state,
+          [&](NodeJoins& joins) { joins.facts.activity = activity; },
+          std::make_unique<TwoPhases>()};
+}
+
+TEST_CASE("a coordinator that takes over while the round ends has all nodes checked before the next one") {
+  Linked job(2);
+  job.step(1, 1);
+  const auto kept = job.all_tell(job.hang()).all<KeepState>();
+  REQUIRE(kept.size() == 2);
+  Successor taken =
+      taken_over(job, kept[0].second.carried, AgentFacts::Activity::kRunning, Coordinator::State::kStopping);
+  taken.next.stop(1);
+  CHECK(taken.next.stop(2).all<RunCheck>().size() == 2);
+}
+
+TEST_CASE("a check after a hang that its coordinator did not live to see the end of is made by the next one, once") {
+  Linked job(2);
+  const auto prepared = job.hangs().all<PrepareRound>();
+  REQUIRE(prepared.size() == 2);
+  job.done(1, 0);
+  const Carried carried = prepared[0].second.carried;
+  {
+    Successor taken = taken_over(job, carried, AgentFacts::Activity::kPreparing, Coordinator::State::kStopping);
+    taken.next.stop(1);
+    CHECK(taken.next.stop(2).all<RunCheck>().size() == 2);
+  }
+  // The round runs, so that all have passed.
+  Successor taken = taken_over(job, carried, AgentFacts::Activity::kRunning, Coordinator::State::kRunning);
+  taken.next.fail(1, testing::failure(0, 1));
+  taken.next.stop(1, {testing::failure(0, 1)});
+  const Answer again = taken.next.stop(2);
+  CHECK(again.all<PrepareRound>().size() == 2);
+  CHECK(again.all<RunCheck>().empty());
+}
+
 TEST_CASE("a check that was due after a hang and was cut short is made before the round after that") {
   Linked job(3, 2);
   REQUIRE(job.hangs().all<RunCheck>().size() == 3);

@@ -79,7 +79,7 @@ std::optional<protocol::Crash> first_crash(const RoundStop& stop) {
 // Why there is another round; without `charged`.
 Again why_again(const RoundStop& stop) {
   // It was first: a node that cannot be ended is lost for it.
-  if (!stop.hang.empty()) return {.because = stop.hang, .cause = Cause::kHang, .suspects_links = stop.suspects_links};
+  if (!stop.hang.empty()) return {.because = stop.hang, .cause = Cause::kHang};
   if (!stop.lost.empty()) return {names_of(stop.lost), Cause::kNodeLost};
   if (!stop.left.empty()) return {some_of(stop.left), Cause::kMembershipChange};
   // Nothing had failed when the stop was ordered. Later failures are a consequence of it: nodes get the order one after

@@ -43,7 +43,6 @@ struct RoundStop {
   std::optional<int> false_alarm = {};
   // Why the round was stopped for a hang, as a clause; empty: it was not.
   std::string hang = {};
-  bool suspects_links = false;              // with `hang`: the links between the nodes may be why
   std::set<protocol::AgentId> aborts = {};  // with `hang`: nodes with StopWorkers::aborts
   std::string other = {};                   // a reason that --max-restarts does not count: scaling up, an unfit node
   bool by_check = false;                    // `other` comes from the check before training
@@ -69,8 +68,7 @@ struct RoundStop {
 struct Again {
   std::string because = {};  // as a clause; empty before the second round
   status::Cause cause = status::Cause::kFirst;
-  bool charged = false;         // --max-restarts counts it
-  bool suspects_links = false;  // all nodes are checked before it
+  bool charged = false;  // --max-restarts counts it
 };
 
 // What follows from a round that has stopped.
