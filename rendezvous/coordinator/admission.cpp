@@ -86,7 +86,10 @@ std::optional<Rejected> refusal(const NodeJoins& message, const Applicant& appli
     return Rejected{
         Why::kTooMany, format("the job has {} nodes already, the most that a coordinator serves", nodes), {}};
   }
-  if (auto rejected = refusal(applicant.host)) return rejected;
+  // A node that is out stays in the present round until its workers have ended.
+  HostRecord host = applicant.host;
+  if (applicant.comes_back) host.exclusion.reset();
+  if (auto rejected = refusal(host)) return rejected;
   // Workers of an older round have to end before their node may be in another round.
   const bool has_processes = facts.incarnation != 0 && facts.activity != AgentFacts::Activity::kIdle;
   if (has_processes && !applicant.comes_back) {

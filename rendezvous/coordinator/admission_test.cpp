@@ -68,6 +68,12 @@ TEST_CASE("hosts that the check excludes or that were lost too often are kept ou
   CHECK(why_not(fresh(), {}, limits::kNodesPerJob) == Why::kTooMany);
 }
 
+TEST_CASE("a node of an excluded host that is in the present round may end that") {
+  const Applicant comes_back{.comes_back = true, .host = {.exclusion = Exclusion::kHung}};
+  CHECK(!why_not(with_workers(Activity::kRunning), comes_back));
+  CHECK(why_not(with_workers(Activity::kIdle), {.host = comes_back.host}) == Why::kExcluded);
+}
+
 TEST_CASE("a node of an excluded host is told why that is excluded, and what to do") {
   using coordinator::HostRecord;
   const std::string remedy = ": this host is let in no more while the job lasts; start the node on another host";

@@ -67,6 +67,16 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
   }
 }
 
+// Those of the round that is taken over whom the coordinator before has left out. It has told so.
+void Coordinator::leave_out_as_before(const CarriedHang& hang) {
+  for (const Seat& seat : seats_) {
+    Node* node = roster_.find(seat.agent);
+    if (node == nullptr || std::ranges::find(hang.out, seat.seat) == hang.out.end()) continue;
+    node->unfit = "the job hung, and this node is out for that";
+    check_.exclude_host(node->identity(), Exclusion::kHung);
+  }
+}
+
 // --hang=restart: the round is stopped, and what follows is decided when all its nodes have stopped.
 void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   stopping_.hang = end.because;

@@ -294,8 +294,7 @@ void Coordinator::inherit(const Carried& carried, Effects& out) {
   if (taken != Taken::kNew) return;
   mandate_.follow(settings_, round_.has_value(), now_ms_);
   // The round was ending for a hang. Its nodes are told so, and what fails there meanwhile is a consequence.
-  const auto hang = hang_.hand_over(now_ms_, config_.unix_ms(now_ms_));
-  if (hang && hang->ends && hang->round == round_)
+  if (hang_.was_ending(*round_) != nullptr)
     stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
   std::vector<Node*> newcomers;
@@ -366,12 +365,14 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
 
 void Coordinator::go_on_rebuilding(Effects& out) {
   using Kind = Rebuilding::Decision::Kind;
+  const CarriedHang* const hang = hang_.was_ending(*round_);
   const Rebuilding::Decision decision = rebuilding_.decide({.seats = seats_,
                                                             .roster = roster_,
                                                             .is_only_coordinator = config_.is_claimed,
                                                             .counts_promises = mandate_.is_counting(),
                                                             .needs_election = mandate_.stands(),
                                                             .job_ends = stopping_.job_ends && !mandate_.stands(),
+                                                            .out = hang != nullptr ? hang->out : std::vector<int>{},
                                                             .join_timeout_ms = settings_.rules.join_timeout_ms,
                                                             .caught_up_ms = sleep_.caught_up_ms(),
                                                             .now_ms = now_ms_});
@@ -399,9 +400,10 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     budgets_.losses.lose_unknown();
   }
   state_ = State::kRunning;
-  if (!stopping_.hang.empty()) {
+  if (hang != nullptr) {
+    leave_out_as_before(*hang);
     // The last coordinator has charged for it.
-    const int hangs = hang_.hand_over(now_ms_, config_.unix_ms(now_ms_))->charges.used;
+    const int hangs = hang->charges.used;
     if (hangs > settings_.rules.hang_restarts.value_or(0))
       stopping_.fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));
     stop_round(out);

@@ -143,7 +143,12 @@ std::optional<CarriedHang> HangDesk::hand_over(std::int64_t now_ms, std::int64_t
                      .unix_ms = unix_ms,
                      .charges = charges_.record(),
                      .ends = is_ending_,
-                     .suspects_links = suspects_links_};
+                     .suspects_links = suspects_links_,
+                     .out = out_};
+}
+
+const CarriedHang* HangDesk::was_ending(RoundNumber round) const {
+  return inherited_ && inherited_->ends && inherited_->round == round ? &*inherited_ : nullptr;
 }
 
 bool HangDesk::has_news(std::int64_t now_ms) {
@@ -195,6 +200,7 @@ void HangDesk::round_ends(std::int64_t now_ms) {
   round_.reset();
   end_.reset();
   is_ending_ = false;
+  out_.clear();
   members_.clear();
   newest_.reset();
   end_collection();
@@ -375,7 +381,9 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
   suspects_links_ = verdict.rule == kRuleOfLinks;
   for (const auto& [agent, why] : whys) {
     const std::string identity = now.roster.at(agent).identity();
-    if (std::ranges::find(decision.out, identity) != decision.out.end()) end.out.emplace(agent, why);
+    if (std::ranges::find(decision.out, identity) == decision.out.end()) continue;
+    end.out.emplace(agent, why);
+    if (out_.size() < limits::kCarriedHosts) out_.push_back(now.roster.at(agent).place.node_rank);
   }
   for (const auto& [agent, member] : members_) {
     bool is_unseen = false;
@@ -470,7 +478,7 @@ HangDesk::Hang HangDesk::status(std::int64_t now_ms) const {
 void HangDesk::check_invariants() const {
   ELASTIC_CHECK(watch_ || !round_);
   ELASTIC_CHECK(round_ || (members_.empty() && !collecting_ && !is_ending_));
-  ELASTIC_CHECK(is_ending_ || !end_);
+  ELASTIC_CHECK(is_ending_ || (!end_ && out_.empty()));
   ELASTIC_CHECK(collecting_ || awaited_ == 0);
   ELASTIC_CHECK(!watch_ || collecting_.has_value() == (watch_->state() == HangState::kCollecting));
   const auto asked = std::ranges::count_if(members_, [](const auto& each) { return each.second.is_asked; });

@@ -17,6 +17,7 @@
 #include "rendezvous/coordinator/hang_charges.h"
 #include "rendezvous/membership/roster.h"
 #include "src/base/fields.h"
+#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 
@@ -28,10 +29,12 @@ struct CarriedHang {
   HangCharges::Record charges = {};
   bool ends = false;            // the round is to end for its hang
   bool suspects_links = false;  // HangDesk::suspects_links()
+  std::vector<int> out = {};    // with `ends`: the node ranks of those that are out of the job when the round has ended
   bool operator==(const CarriedHang&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "record", v.record, "round", v.round, "unix_ms", v.unix_ms, "charges", v.charges, "ends", v.ends);
     each(io, "suspects_links", v.suspects_links);
+    io("out", v.out, at_most(limits::kCarriedHosts));
   }
 };
 
@@ -85,6 +88,9 @@ class HangDesk {
   // What is to be handed over differs so much from what was handed over last that the successor should get it now. Asks
   // once for each such change.
   bool has_news(std::int64_t now_ms);
+
+  // What was handed over, if it says that this round is to end for its hang; null: it does not.
+  const CarriedHang* was_ending(protocol::RoundNumber round) const;
 
   // Workers of this round run, on the nodes that are in it.
   void round_runs(protocol::RoundNumber round, Now now, Effects& out);
@@ -143,6 +149,7 @@ class HangDesk {
   std::unique_ptr<const End> end_;  // null: nothing is to end
   bool is_ending_ = false;          // the round that is watched is to end
   bool suspects_links_ = false;
+  std::vector<int> out_;  // node ranks of those that are out when that has ended; at most limits::kCarriedHosts
   std::optional<hang::HangWatch> watch_;  // nothing: hangs are not looked for
   std::optional<CarriedHang> inherited_;  // until its round runs
   std::optional<protocol::RoundNumber> round_;

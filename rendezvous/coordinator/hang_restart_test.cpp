@@ -323,6 +323,52 @@ TEST_CASE("what fails while a round ends for a hang costs no restart under the n
   CHECK(again[0].second.restart_count == 0);
 }
 
+// Three nodes. The hardware of the last one is at fault for a hang; what its coordinator has handed on.
+struct AtFault : Watched {
+  AtFault() : Watched(3, restarting(), 2, 1) {
+    facts.put(5, hang::stack_in("load_batch", "data.py", 88));
+    facts.rank(5).state = hang::ThreadState::kDisk;
+    step(1, 1);
+    const auto kept = all_tell(hang()).all<KeepState>();
+    REQUIRE(kept.size() == 3);
+    carried = kept[0].second.carried;
+  }
+  Carried carried;
+};
+
+TEST_CASE("a node that is out for a hang ends its round under the next coordinator, too, and is no lost node there") {
+  AtFault job;
+  Successor after(job, job.carried, 1'000, Coordinator::State::kStopping);
+  CHECK(after.answer.all<Rejected>().empty());
+  CHECK(after.answer.all<StopWorkers>().size() == 3);
+  after.next.stop(1);
+  after.next.stop(2);
+  const Answer last = after.next.stop(3);
+  const auto out = last.all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 3);
+  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  const auto again = last.all<PrepareRound>();
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].second.losses == 0);
+}
+
+TEST_CASE("a node that is out for a hang and has ended before the next coordinator came is not missed there") {
+  AtFault job;
+  job.sessions.pop_back();
+  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding);
+  const Answer waited = after.next.pass_with(job.sessions, 10'000);
+  REQUIRE(waited.all<StopWorkers>().size() == 2);
+  for (const Effect& effect : waited.effects) {
+    const auto* note = std::get_if<Note>(&effect);
+    CHECK((note == nullptr || note->text.find("did not reconnect") == std::string::npos));
+  }
+  after.next.stop(1);
+  const auto again = after.next.stop(2).all<PrepareRound>();
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].second.losses == 0);
+}
+
 TEST_CASE("a job that has hung too often ends under the next coordinator, too") {
   Watched job(2, restarting(kLimitMs, 0));
   job.step(1, 1);

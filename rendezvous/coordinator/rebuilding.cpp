@@ -123,6 +123,7 @@ Rebuilding::Decision Rebuilding::decide(const View& view) {
     missed_.clear();
     for (int rank = 0; rank < round_->node_count; ++rank) missed_.insert(missed_.end(), rank);
     for (const Seat& seat : view.seats) missed_.erase(seat.seat);
+    for (const int rank : view.out) missed_.erase(rank);
     missed_round_ = round_->number;
     missed_incarnation_ = round_->incarnation;
     decision.missed.assign(missed_.begin(), missed_.end());

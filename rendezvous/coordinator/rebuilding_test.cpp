@@ -42,6 +42,7 @@ struct TakenOver {
                               .roster = roster,
                               .is_only_coordinator = is_only_coordinator,
                               .job_ends = job_ends,
+                              .out = out,
                               .join_timeout_ms = 60'000,
                               .caught_up_ms = caught_up_ms,
                               .now_ms = now_ms});
@@ -58,6 +59,7 @@ struct TakenOver {
   Seats seats;
   Roster roster;
   bool is_only_coordinator = false;
+  std::vector<int> out = {};
   bool job_ends = false;
   std::int64_t caught_up_ms = 0;
 };
@@ -122,6 +124,18 @@ TEST_CASE("nodes that are not back in time are missed, each charged once when it
   other.incarnation = 6;
   CHECK(!job.rebuilding.was_missed(other));
   CHECK(job.rebuilding.was_missed(job.facts(1)));
+}
+
+TEST_CASE("nodes that are out of the job are waited for as long as their workers may run, and are not missed") {
+  TakenOver job(4);
+  job.out = {1};
+  job.back(0);
+  job.back(2);
+  CHECK(job.at(kLease.all_back_ms() - 1).kind == Kind::kWaits);
+  const auto decision = job.at(kLease.all_back_ms());
+  CHECK(decision.kind == Kind::kStops);
+  CHECK(decision.missed == std::vector<int>{3});
+  CHECK(!job.rebuilding.was_missed(job.facts(1)));
 }
 
 TEST_CASE("what arrived while this process did not run is read before nodes are missed") {
