@@ -88,7 +88,8 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
 
 // A process that cannot be ended, where the round hangs: it costs its node, and not the job, if there are others.
 bool Coordinator::can_leave_out(const Node& node) const {
-  if (state_ != State::kStopping || stopping_.hang.empty() || stopping_.job_ends) return false;
+  const bool is_stopping = state_ == State::kStopping || state_ == State::kRebuilding;
+  if (!is_stopping || stopping_.hang.empty() || stopping_.job_ends) return false;
   return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
   });

@@ -369,6 +369,19 @@ TEST_CASE("a node that is out for a hang and has ended before the next coordinat
   CHECK(again[0].second.losses == 0);
 }
 
+TEST_CASE("a node that cannot end its workers costs itself also while the next coordinator waits for others") {
+  AtFault job;
+  job.sessions.pop_back();
+  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding,
+                  [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
+  CHECK(after.next.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).all<EndJob>().empty());
+  after.next.pass_with(job.sessions, 10'000);
+  after.next.stop(1);
+  const Answer last = after.next.stop(2);
+  CHECK(last.all<Rejected>().size() == 1);
+  CHECK(last.all<PrepareRound>().size() == 1);
+}
+
 TEST_CASE("a job that has hung too often ends under the next coordinator, too") {
   Watched job(2, restarting(kLimitMs, 0));
   job.step(1, 1);
