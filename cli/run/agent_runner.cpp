@@ -142,7 +142,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                  .on_lost =
                      [this] {
                        guardian_is_lost_ = true;
-                       if (on_signal_) return on_signal_();
+                       if (on_signal_) return on_signal_(0);
                        on(agent::GuardianLost{parent_});
                      }}),
       workers_(loop, with_guardian(context, guardian_),
@@ -434,7 +434,7 @@ bool AgentRunner::ends_job(int signal) const {
 }
 
 void AgentRunner::signalled(int signal, pid_t worker) {
-  if (on_signal_ && ends_job(signal)) return on_signal_();
+  if (on_signal_ && ends_job(signal)) return on_signal_(signal);
   on(agent::SignalReceived{signal, worker});
 }
 

@@ -58,8 +58,9 @@ class AgentRunner {
   JobCoordinator& coordinator() { return coordinator_; }
   // The outer process has died.
   bool guardian_is_lost() const { return guardian_is_lost_; }
-  // After the agent is done: `call` is called at a signal that ends the job, and when the outer process has died.
-  void on_signal(std::function<void()> call) { on_signal_ = std::move(call); }
+  // After the agent is done: `call` is called at a signal that ends the job, and with 0 when the outer process has
+  // died.
+  void on_signal(std::function<void(int signal)> call) { on_signal_ = std::move(call); }
   // This node's status.
   status::Node status() const;
   // Where the coordinator is.
@@ -121,7 +122,7 @@ class AgentRunner {
   const LaunchSettings& settings_;
   pid_t parent_;  // the outer process
   Handlers handlers_;
-  std::function<void()> on_signal_;
+  std::function<void(int)> on_signal_;
   bool guardian_is_lost_ = false;
   agent::Agent agent_;
   net::Timer link_timer_;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/run/agent_runner.h"
@@ -150,9 +151,11 @@ int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* fi
   return propagate_exit_code ? exit_code_of(verdict, first) : kExitFailed;
 }
 
-// Serves the nodes that are still connected: the job's verdict may be on its way to them, and other jobs may go on.
-// Ends when all have left, or at a signal. A user signals the outer process; when that has died it ends after
-// `stop_ms`, the milliseconds in which the other nodes' workers must have stopped, and some time for the verdict.
+// Serves the nodes that are still connected: the job's verdict may be on its way to them, and the job may go on without
+// this node, or other jobs. Ends when all have left. At a signal it hands them over, or ends them; it ends at once at a
+// second one, and where another node takes the jobs over by itself. A user signals the outer process; when that has
+// died it ends after `stop_ms`, the milliseconds in which the other nodes' workers must have stopped, and some time for
+// the verdict.
 void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms) {
   transport::CoordinatorServer& server = *agent.coordinator().server();
   if (server.is_idle()) return;
@@ -168,7 +171,12 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms)
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });
   server.on_idle([&] { loop.stop(); });
-  agent.on_signal([&] { loop.stop(); });
+  bool is_told = false;
+  agent.on_signal([&](int signal) {
+    if (std::exchange(is_told, true) || signal == 0 || server.only_ends()) return loop.stop();
+    server.leave(signal);
+    if (!server.only_ends()) loop.stop();
+  });
   loop.run();
   agent.on_signal({});
   server.on_idle({});
@@ -194,7 +202,7 @@ void withdraw(net::Loop& loop, AgentRunner& agent) {
 void let_others_finish(net::Loop& loop, AgentRunner& agent, std::int64_t wait_ms) {
   net::Timer patience(loop);
   patience.start(wait_ms, [&] { loop.stop(); });
-  agent.on_signal([&] { loop.stop(); });
+  agent.on_signal([&](int) { loop.stop(); });
   loop.run();
   agent.on_signal({});
 }
@@ -205,7 +213,7 @@ void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event)
     net::Timer patience(loop);
     patience.start(limits::kEventCommandsEndMs, [&] { loop.stop(); });
     on_event.on_idle([&] { loop.stop(); });
-    agent.on_signal([&] { loop.stop(); });
+    agent.on_signal([&](int) { loop.stop(); });
     loop.run();
     agent.on_signal({});
   }
@@ -238,7 +246,8 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
   if (agent.guardian_is_lost() && settings.meeting.coordinator_may_move()) return;
   serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
-  withdraw(loop, agent);
+  // Without a claim a newcomer would begin the job anew that goes on elsewhere.
+  if (agent.coordinator().server()->only_ends()) withdraw(loop, agent);
 }
 
 // Serves status and metrics on --http-port, if that is given. A port that the kernel has chosen is logged at every

@@ -140,6 +140,13 @@ void Coordinator::on(const OwnAgentEnded&, Effects& out) {
   run_if_ready(out);
 }
 
+void Coordinator::on(const HostLeaves& event, Effects& out) {
+  // A candidate has nothing to hand over, and a claim that is not renewed any more is taken over by another node.
+  if (state_ == State::kEnding || state_ == State::kRebuilding || config_.is_claimed) return;
+  const std::string text = format("the elastic-run beside it received {} and leaves", signal_name(event.signal));
+  host_leaves("", text, event.signal, out);
+}
+
 void Coordinator::on(const DoorTried& event, Effects&) {
   if (event.address.empty()) return mandate_.doors().is_shut(event.agent);
   mandate_.doors().is_open(event.agent);
@@ -276,12 +283,7 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   const std::string text = message.ordered
                                ? format("{} was drained by an operator", node.name())
                                : format("{} received {} and leaves", node.name(), signal_name(message.signal));
-  // The job ends with this node, which hosts the coordinator, unless another one can be elected.
-  if (node.hosts_coordinator) {
-    if (message.signal == SIGTERM && may_hand_over()) return resign(text, out, true);
-    stopping_.host_leaves(node.name(), message.signal);
-    return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
-  }
+  if (node.hosts_coordinator) return host_leaves(node.name(), text, message.signal, out);
   if (node.standing() == Standing::kLeaving) return;
   out.push_back(Note{text});
   node.leaves = message;

@@ -61,6 +61,8 @@ class Coordinator {
   protocol::Incarnation incarnation() const { return identity_.incarnation(); }
   protocol::Fence fence() const { return identity_.fence(); }
   bool ended() const { return state_ == State::kEnded; }
+  // The job has its verdict, or has it when its round has stopped.
+  bool is_ending() const { return state_ == State::kEnding || stopping_.job_ends; }
   // It has resigned because its process leaves: no other coordinator of the job is to begin here.
   bool has_handed_over() const { return has_handed_over_; }
   // Its verdict says how the job ended, once it has; nothing if another coordinator took the job over.
@@ -99,6 +101,7 @@ class Coordinator {
   void on(const TimePassed& event, Effects& out);
   void on(const PromiseReceived& event, Effects& out);
   void on(const OwnAgentEnded& event, Effects& out);
+  void on(const HostLeaves& event, Effects& out);
   void on(const DoorTried& event, Effects& out);
   void on(const CoordinatorAnnounced& event, Effects& out);
   void on(Node& node, const protocol::NodeJoins& message, Effects& out);
@@ -159,6 +162,7 @@ class Coordinator {
   void forget(const Node& node);
   void end(protocol::Verdict verdict, Effects& out);
   bool may_hand_over() const;
+  void host_leaves(const std::string& name, const std::string& text, int signal, Effects& out);
   bool may_go_on_without_host() const;
   bool waits_for_host() const;
   void let_done_nodes_leave(Effects& out);

@@ -1,5 +1,6 @@
 // How nodes are lost, and how the job ends, or this coordinator.
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -97,6 +98,13 @@ bool Coordinator::may_hand_over() const {
   if (!mandate_.may_hand_over(roster_, now_ms_)) return false;
   const int others = orders_.others(*config_.own_agent, roster_);
   return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;
+}
+
+// The job ends with the process that hosts its coordinator, unless another one can be elected.
+void Coordinator::host_leaves(const std::string& name, const std::string& text, int signal, Effects& out) {
+  if (signal == SIGTERM && may_hand_over()) return resign(text, out, true);
+  stopping_.host_leaves(name, signal);
+  return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
 }
 
 // The round can be finished under a coordinator in another process, of a node that still trains. That coordinator takes

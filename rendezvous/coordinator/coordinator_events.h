@@ -87,6 +87,10 @@ struct OperatorOrder {
 struct TimePassed {};
 // The agent in the coordinator's process has ended in order: it looks for no other coordinator. The process goes on.
 struct OwnAgentEnded {};
+// After that: this signal tells the process to end.
+struct HostLeaves {
+  int signal = 0;
+};
 // TryDoor was performed.
 struct DoorTried {
   protocol::AgentId agent = 0;
@@ -100,7 +104,7 @@ struct CoordinatorAnnounced {
   std::string where = {};                           // for people: "10.0.0.6:41233"
 };
 using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder,
-                           TimePassed, PromiseReceived, OwnAgentEnded, DoorTried, CoordinatorAnnounced>;
+                           TimePassed, PromiseReceived, OwnAgentEnded, DoorTried, CoordinatorAnnounced, HostLeaves>;
 
 // --- Effects, to be performed in their order. -------------------------------------------------------
 

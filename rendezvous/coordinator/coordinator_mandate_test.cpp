@@ -386,6 +386,19 @@ TEST_CASE(
   CHECK(!job.coordinator.roster().nodes().contains(done.agent));
 }
 
+TEST_CASE("a candidate that is told to leave has nothing to hand over, nor has one whose claim others take over") {
+  const Three before;
+  Later job(before);
+  job.comes(1);
+  job.votes(1);
+  CHECK(job.on(HostLeaves{SIGTERM}).effects.empty());
+  CHECK(!job.coordinator.is_ending());
+  Job claimed(job_terms(1, 2), {}, {.now_ms = -10'000, .is_claimed = true, .own_agent = 1});
+  claimed.run({1, 2});
+  CHECK(claimed.on(HostLeaves{SIGTERM}).effects.empty());
+  CHECK(!claimed.coordinator.is_ending());
+}
+
 TEST_CASE("a node that leaves a candidate supports it until it is elected") {
   const Three before;
   Later job(before);

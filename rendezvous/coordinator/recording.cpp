@@ -16,8 +16,9 @@ using namespace protocol;
 // --- The lists of fields of what a coordinator gets, which does not know that it is recorded. -------------
 
 constexpr auto names_of(const Event&) {
-  return std::array{"said",        "heard",   "session-ended",   "introduced", "node-emptied",         "operator-order",
-                    "time-passed", "promise", "own-agent-ended", "door-tried", "coordinator-announced"};
+  return std::array{
+      "said",        "heard",   "session-ended",   "introduced", "node-emptied",          "operator-order",
+      "time-passed", "promise", "own-agent-ended", "door-tried", "coordinator-announced", "host-leaves"};
 }
 void fields(auto& io, Is<MessageReceived> auto& v) {
   io("from", v.from);
@@ -51,6 +52,7 @@ void fields(auto& io, Is<OperatorOrder> auto& v) {
 }
 void fields(auto&, Is<TimePassed> auto&) {}
 void fields(auto&, Is<OwnAgentEnded> auto&) {}
+void fields(auto& io, Is<HostLeaves> auto& v) { io("signal", v.signal); }
 void fields(auto& io, Is<DoorTried> auto& v) {
   io("agent", v.agent);
   io.if_set("address", v.address, bounds::kName);

@@ -164,6 +164,9 @@ std::string clause(const Introduced& event) {
                 text_of_term(event.term));
 }
 std::string clause(const OwnAgentEnded&) { return "the agent beside this coordinator has ended"; }
+std::string clause(const HostLeaves& event) {
+  return format("the process of this coordinator gets signal {}", event.signal);
+}
 std::string clause(const DoorTried& event) {
   return event.address.empty() ? format("the door of agent {:x} does not answer", event.agent)
                                : format("the door of agent {:x} answers at {}", event.agent, shown(event.address));

@@ -165,10 +165,10 @@ void Service::on(const DoorIs& event, ServiceEffects&) { door_ = event; }
 
 void Service::on(const DoorAnswered& event, ServiceEffects& out) { on(event.job, event.tried, out); }
 
-void Service::on(const AgentEnded&, ServiceEffects& out) {
+void Service::on_each(const Event& event, ServiceEffects& out) {
   std::vector<std::string> jobs;
   for (const auto& [job, served] : jobs_) jobs.push_back(job);
-  for (const std::string& job : jobs) on(job, OwnAgentEnded{}, out);
+  for (const std::string& job : jobs) on(job, event, out);
 }
 
 void Service::on(const OrderGiven& event, ServiceEffects& out) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -81,8 +82,12 @@ struct DoorAnswered {
 };
 // The agent in this process has ended in order, while other nodes may still need the coordinators here.
 struct AgentEnded {};
+// After that: this signal tells the process to end. Each of its coordinators hands its job over, or ends it.
+struct ProcessLeaves {
+  int signal = 0;
+};
 using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed,
-                                  OrderGiven, DoorIs, DoorAnswered, AgentEnded, StacksAsked>;
+                                  OrderGiven, DoorIs, DoorAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -161,6 +166,10 @@ class Service {
   // The coordinator of a job; null if there is none. For status, and for tests.
   const Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
+  // Its jobs, if it has any, end.
+  bool only_ends() const {
+    return std::ranges::all_of(jobs_, [](const auto& entry) { return entry.second->is_ending(); });
+  }
   std::size_t connections() const { return connections_.size(); }
   // What must hold between two events: connections, jobs and times agree. on_event() calls it.
   void check_invariants() const;
@@ -204,7 +213,8 @@ class Service {
   void on(const OrderGiven& event, ServiceEffects& out);
   void on(const DoorIs& event, ServiceEffects& out);
   void on(const DoorAnswered& event, ServiceEffects& out);
-  void on(const AgentEnded& event, ServiceEffects& out);
+  void on(const AgentEnded&, ServiceEffects& out) { on_each(OwnAgentEnded{}, out); }
+  void on(const ProcessLeaves& event, ServiceEffects& out) { on_each(HostLeaves{event.signal}, out); }
   void on(const StacksAsked& event, ServiceEffects& out);
   // The job that a name means; or why there is none.
   std::expected<std::string, OrderAnswered> job_of(const std::string& name) const;
@@ -236,6 +246,7 @@ class Service {
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
   // close the connection that it is taken from.
   void on(std::string job, const Event& event, ServiceEffects& out);
+  void on_each(const Event& event, ServiceEffects& out);
   void perform(const std::string& job, const Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);
   void close_all(const std::string& job, ServiceEffects& out);

@@ -249,6 +249,31 @@ TEST_CASE("who has handed over is elected no more, and leads to the next coordin
   CHECK(served.at(served.greet({"j", 2, 7, 1})).elsewhere == Elsewhere{"10.0.0.9", 29400, {}});
 }
 
+TEST_CASE("a process that has only its coordinator left and is told to end hands it over, or else ends the job") {
+  for (const int min_nodes : {1, 2}) {
+    Promised served({.own_agent = 1}, min_nodes);
+    served.say(1, StoreIsOpen{0, {"10.0.0.1", 1}});
+    for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
+    REQUIRE(served.at(2).last<RunWorkers>() != nullptr);
+    served.gone(1);
+    served.carry(served.service.on_event(AgentEnded{}, served.now_ms));
+    CHECK(!served.service.only_ends());
+    served.carry(served.service.on_event(ProcessLeaves{SIGTERM}, served.now_ms));
+    CHECK(served.service.only_ends());
+    if (min_nodes == 1) {
+      REQUIRE(served.at(2).last<Resigned>() != nullptr);
+      CHECK(served.at(2).last<Resigned>()->hands_over);
+      CHECK(served.service.connections() == 0);
+      continue;
+    }
+    served.say(2, NodeStopped{0, {}, {}});
+    served.time(served.now_ms + 4'000);  // the lease of the lost node is over
+    REQUIRE(served.at(2).last<EndJob>() != nullptr);
+    CHECK(served.at(2).last<EndJob>()->verdict.outcome == Outcome::kStopped);
+    CHECK(served.at(2).last<EndJob>()->verdict.signal == SIGTERM);
+  }
+}
+
 TEST_CASE("a door whose node has lost the coordinator is open to those who have lost it, too, when the node is free") {
   Door door;
   door.now_ms = 1'000;

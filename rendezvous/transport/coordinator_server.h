@@ -52,6 +52,10 @@ class CoordinatorServer final : public HostedCoordinator {
   void set_door(const coordinator::DoorIs& door) { on(door); }
   // The agent in this process has ended in order; the server stays for other nodes.
   void agent_has_ended() { on(coordinator::AgentEnded{}); }
+  // After that: this signal tells the process to end. Each coordinator here hands its job over, or ends it; then the
+  // server becomes idle, if it only_ends().
+  void leave(int signal) { on(coordinator::ProcessLeaves{signal}); }
+  bool only_ends() const { return service_.only_ends(); }
   // Another process hosts the coordinator now; `why` is a clause. It stops listening and forgets its jobs.
   void depose(std::string why);
 

@@ -8,6 +8,7 @@ import os
 import signal
 
 import pytest
+from harness import wait_until
 from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import job, until_size  # noqa: F401 (a fixture)
 
@@ -137,6 +138,26 @@ def test_the_coordinators_node_hands_over_when_it_gets_sigterm(network, job):
     for node in nodes[1:]:
         assert "killing the workers" not in node.stderr.text
     end(nodes[1:])
+
+
+def test_a_coordinator_whose_own_node_is_out_hands_over_when_it_gets_sigterm_and_training_goes_on(job):
+    def node(number, *arguments):
+        return job.node("--network-check", f"--local-addr=127.0.0.{number}", *arguments, nnodes="2:3",
+                        conf="last_call_timeout=60," + IN_ORDER)
+
+    first = node(1, "--health-hook=exit 1")
+    first.wait_for_line("this node hosts the coordinator")
+    others = [node(number) for number in (2, 3)]
+    next_round(others)
+    first.wait_for_line("this node is done; its coordinator keeps serving")
+    first.send_signal(signal.SIGTERM)
+    result = first.wait()
+    assert result.returncode == 1, result
+    assert "hands over to another node: the elastic-run beside it received SIGTERM" in result.stderr, result
+    wait_until(lambda: any("training goes on" in other.stderr.text for other in others), what="the new coordinator")
+    for other in others:
+        assert "killing the workers" not in other.stderr.text and "round 2 " not in other.stderr.text, other.stderr.text
+    end(others)
 
 
 def test_one_of_two_nodes_goes_on_when_the_coordinators_is_told_to_leave(network, job):
