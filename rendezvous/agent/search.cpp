@@ -13,6 +13,9 @@ namespace {
 // Doors that send an agent on to each other: after so many it goes on by itself.
 constexpr int kMostHops = 3;
 
+// How often the time doubles that those who are asked have to answer.
+constexpr int kMostDoublings = 3;
+
 // After a door that is not open yet; then twice as long each time, up to SuccessorDialing::kStepMs.
 constexpr std::int64_t kFirstPauseMs = 10;
 
@@ -43,13 +46,13 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   // A successor that has stood in vain, perhaps on the agent's own node, has its turn again when the others, and the
   // place where the nodes meet, had theirs: a coordinator may be there.
   begins_with_ = is_on_ && asked_ == Asked::kSuccessor ? successor_ + 1 : 0;
-  is_in_vain_ = is_on_;
+  vain_ = is_on_ ? std::min(vain_ + 1, kMostDoublings) : 0;
   left_out_ = 0;
-  if (is_in_vain_) was_in_vain();
+  if (vain_ > 0) was_in_vain();
   is_on_ = !successors_.empty();
   to_look_at_.clear();
   looked_at_.reset();
-  if (!is_in_vain_) silent_.clear();
+  if (vain_ == 0) silent_.clear();
   times_ = times;
   began_ms_ = now_ms;
   asked_ = Asked::kNobody;
@@ -66,7 +69,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 void Search::look_round() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
-  if ((is_in_vain_ || is_done_) && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
+  if ((vain_ > 0 || is_done_) && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
     if (!silent_.contains(index) && successors_[index].agent != host_) to_look_at_.push_back(index);
   }
@@ -74,7 +77,7 @@ void Search::look_round() {
 }
 
 std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
-  if (looked_at_ && now_ms >= asked_ms_ + SuccessorDialing::kStepMs) silent_.insert(*looked_at_);
+  if (looked_at_ && now_ms >= asked_ms_ + step_ms()) silent_.insert(*looked_at_);
   asked_ms_ = now_ms;
   if (sent_to_) {
     asked_ = Asked::kElsewhere;
@@ -98,7 +101,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     return door_of(*lost);
   }
   const bool is_late = !dialing_ && now_ms >= began_ms_ + times_.renewal_ms();
-  const bool begins_to_look = is_done_ ? to_look_at_.empty() : !looked_at_ && (is_in_vain_ || is_late);
+  const bool begins_to_look = is_done_ ? to_look_at_.empty() : !looked_at_ && (vain_ > 0 || is_late);
   if (begins_to_look) look_round();
   looked_at_.reset();
   if (!to_look_at_.empty()) {
@@ -145,7 +148,14 @@ void Search::sent(const protocol::Elsewhere& elsewhere) {
 
 std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
   const bool hurries = is_on_ && (looks_round() || now_ms < began_ms_ + times_.search_ms());
-  return hurries ? std::optional(SuccessorDialing::kStepMs) : std::nullopt;
+  return hurries ? std::optional(step_ms()) : std::nullopt;
+}
+
+// A welcome takes three round trips. Where that is longer than a step nobody finds a candidate: each node passes the
+// others over and stands itself, again and again. So it doubles with each search in vain, up to half of the time that a
+// candidate waits for its next vote.
+std::int64_t Search::step_ms() const {
+  return std::clamp(times_.next_vote_ms() / 2, SuccessorDialing::kStepMs, SuccessorDialing::kStepMs << vain_);
 }
 
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {

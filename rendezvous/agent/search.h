@@ -67,6 +67,7 @@ class Search {
   std::optional<std::int64_t> again_at_ms(bool has_refused, std::int64_t now_ms) const;
 
  private:
+  std::int64_t step_ms() const;
   void look_round();
   void was_in_vain();
   bool leaves_out(std::size_t place);
@@ -76,7 +77,7 @@ class Search {
   protocol::AgentId host_ = 0;
   bool is_done_ = false;
   bool is_on_ = false;
-  bool is_in_vain_ = false;  // the one before ended with a candidate
+  int vain_ = 0;  // how many in a row, before this one, have ended with a candidate
   Asked asked_ = Asked::kNobody;
   int hops_ = 0;  // in a row
   protocol::LeaseTimes times_;

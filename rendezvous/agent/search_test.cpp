@@ -9,6 +9,7 @@ using namespace elastic::protocol;
 namespace {
 
 constexpr std::int64_t kStep = 250;
+constexpr std::int64_t kStepInVain = 500;  // after one search in vain
 
 // The coordinator was in the process of agent 1; 2 and 3 come after it.
 struct Lost {
@@ -74,6 +75,20 @@ TEST_CASE(
   CHECK(lost.asks(true) == 2);
 }
 
+TEST_CASE("who has voted in vain gives each that it asks longer to answer, the longer the more often") {
+  Lost lost;
+  CHECK(lost.search.patience_ms(0) == kStep);
+  for (const std::int64_t patience_ms : {500, 1'000, 1'000}) {
+    CHECK(lost.asks_first(true) != 0);
+    lost.search.begin({}, 5'000);
+    lost.now_ms = 5'000;
+    CHECK(lost.search.patience_ms(lost.now_ms) == patience_ms);
+  }
+  lost.search.end();
+  lost.search.begin({}, 9'000);  // a coordinator that acted is lost
+  CHECK(lost.search.patience_ms(9'000) == kStep);
+}
+
 TEST_CASE(
     "who has voted in vain for a new start of a node asks the others before it goes back there, at either place") {
   Lost lost;
@@ -108,7 +123,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     for (const AgentId looked_at : {2u, 3u, 0u}) {
       CHECK(lost.asks(true) == looked_at);
       CHECK(lost.search.looks_round());
-      CHECK(lost.search.patience_ms(60'000) == kStep);
+      CHECK(lost.search.patience_ms(60'000) == kStepInVain);
       lost.search.sent({.retry_ms = 700});  // nobody stands there, which is all that the agent wants to know
       CHECK(lost.search.again_at_ms(false, lost.now_ms) == lost.now_ms);
     }
@@ -125,7 +140,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     CHECK(lost.asks(true) == 2);
     lost.now_ms += 10;
     CHECK(lost.asks(true) == 3);
-    lost.now_ms += kStep;
+    lost.now_ms += kStepInVain;
     CHECK(lost.asks(true) == 0);
     CHECK(lost.search.looks_round());
     CHECK(lost.asks(true) == 0);
@@ -138,7 +153,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     CHECK(lost.asks(true) == 2);
     lost.now_ms += 10;
     CHECK(lost.asks(true) == 3);
-    lost.now_ms += kStep;
+    lost.now_ms += kStepInVain;
     CHECK(lost.asks(true) == 0);
     lost.search.begin({}, lost.now_ms);
     CHECK(lost.asks(true) == 3);
