@@ -73,7 +73,7 @@ TEST_CASE("a node that is blamed is replaced at once where another stands by") {
   job.join(3, 2);
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
   job.step(1, 1);
-  const auto asked = job.pass_with({1, 2, 3}, kSuspectMs + 100).all<CollectEvidence>();
+  const auto asked = job.pass_with({1, 2, 3}, testing::kSuspectMs + 100).all<CollectEvidence>();
   REQUIRE(asked.size() == 2);
   const Answer told = job.all_tell(asked[0].second);
   CHECK(*report_of(told.all<HangTold>().at(0).second).find_text("action") ==
