@@ -428,18 +428,21 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job gracefully",
-     .more = "SIGKILL and SIGSTOP cannot be handled, and elastic-run itself needs SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, "
-             "SIGTTOU, SIGWINCH and SIGPIPE: these are errors. An unknown name is skipped with a warning. A signal "
-             "that was ignored when elastic-run started (nohup) stays ignored. A second SIGINT or SIGTERM, at least a "
-             "second after the first, kills all workers at once."},
+     .more =
+         "SIGKILL and SIGSTOP cannot be handled, and elastic-run itself needs SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, "
+         "SIGTTOU, SIGWINCH and SIGPIPE: these are errors. An unknown name is skipped with a warning. A signal "
+         "that was ignored when elastic-run started (nohup) stays ignored. A worker that handles the signal gets it "
+         "before its helpers, unless it is SIGINT. A second SIGINT or SIGTERM, at least a second after the first, "
+         "kills all workers at once."},
     {.id = FlagId::kForwardSignals,
      .name = "forward-signals",
      .family = kOurs,
      .group = kRestart,
      .metavar = "LIST",
      .help = "signals to pass on to the workers",
-     .more = "For example USR1,USR2: the process group of every worker gets the signal, and the job goes on. A signal "
-             "cannot also be in --signals-to-handle."},
+     .more = "For example USR1,USR2: the process group of every worker gets the signal, and the job goes on. A worker "
+             "that handles the signal gets it alone, and its group when it has ended. A signal cannot also be in "
+             "--signals-to-handle."},
     {.id = FlagId::kStuckWorker,
      .name = "stuck-worker",
      .family = kOurs,

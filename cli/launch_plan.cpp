@@ -333,6 +333,9 @@ Status Planner::plan_stop() {
         format("SIGTERM, then SIGKILL after {} s{}", seconds,
                chosen ? "" : format(" ({} s after a SIGTERM from outside)", kTerminatedSeconds)),
         origin);
+  entry("who gets a signal",
+        "a worker alone that handles it, and its group when it has ended; SIGINT, and if it is a shell: the group",
+        "default");
   settings.node.ignore_stuck_workers = flags_.text(FlagId::kStuckWorker) == "ignore";
   settings.node.stuck_timeout_ms = checked_.rdzv_conf.integer("stuck_timeout").value_or(kStuckSeconds) * 1000;
   if (Status status = plan_check(flags_, checked_, environment_, host_, plan_); !status) return status;

@@ -451,21 +451,22 @@ void AgentRunner::signal_workers(const agent::SignalWorkers& order) {
   // A worker that hangs is to tell its stack, and not to write all its memory to a disk.
   if (order.signal == SIGABRT && order.cause == agent::SignalWorkers::Cause::kOurs) workers_.forbid_core_dumps();
   const bool now = !settings_.node.signals_are_shared || shared_signals_.ordered(order, loop_.now_ms());
-  if (now && order.only) {
-    workers_.signal_group(order.signal, *order.only);
-  } else if (now && order.spared) {
-    workers_.signal_other_groups(order.signal, *order.spared);
-  } else if (now) {
-    workers_.signal_groups(order.signal);
-  }
+  if (now) signal_now(order.signal, {.only = order.only, .spared = order.spared});
   plan_shared_signals();
+}
+
+void AgentRunner::signal_now(int signal, process::WorkerTree::Whom whom) {
+  // A signal after which the job goes on may be long past when a worker that has succeeded leaves processes behind.
+  whom.helpers_follow = !agent_.lifecycle().runs_workers() || !settings_.node.leave_background;
+  const std::vector<int> alone = workers_.signal_groups(signal, whom);
+  tell(narrator_.signalled_alone(signal, alone));
 }
 
 void AgentRunner::plan_shared_signals() {
   const auto due_ms = shared_signals_.due_ms();
   if (!due_ms) return signals_timer_.stop();
   signals_timer_.start(std::max<std::int64_t>(*due_ms - loop_.now_ms(), 0), [this] {
-    for (const int signal : shared_signals_.take_due(loop_.now_ms())) workers_.signal_groups(signal);
+    for (const int signal : shared_signals_.take_due(loop_.now_ms())) signal_now(signal, {});
     plan_shared_signals();
   });
 }

@@ -99,6 +99,7 @@ class AgentRunner {
   void signalled(int signal, pid_t worker = 0);
   void launcher_got(const process::ReceivedSignal& signal);
   void signal_workers(const agent::SignalWorkers& order);
+  void signal_now(int signal, process::WorkerTree::Whom whom);
   void plan_shared_signals();
   void name_survivors();
   void find_background();

@@ -246,6 +246,23 @@ void Narrator::on(const SignalWorkers& effect, LogEvents& out) {
   say(out, Level::kDebug, "signal_sent", format("sending {} to the workers", name), with("signal", name));
 }
 
+LogEvents Narrator::signalled_alone(int signal, const std::vector<int>& local_ranks) const {
+  if (local_ranks.empty()) return {};
+  std::vector<int> ranks;
+  Json list = Json::array();
+  for (const int local_rank : local_ranks) {
+    ranks.push_back(round_.place.base_rank + local_rank);
+    list.push(ranks.back());
+  }
+  const std::string name = signal_name(signal);
+  LogEvents out;
+  say(out, Level::kInfo, "signalled_alone",
+      format("round {}: {} {} {} {} and got it before {} helpers", round_.round, plural("rank", ranks.size()),
+             rank_ranges(ranks), ranks.size() == 1 ? "handles" : "handle", name, ranks.size() == 1 ? "its" : "their"),
+      with("round", whole(round_.round)).set("signal", name).set("ranks", std::move(list)));
+  return out;
+}
+
 std::string Narrator::stopping_by(int signal) const {
   if (signal == SIGKILL) return "killing workers";
   const std::string name = signal_name(signal);

@@ -32,6 +32,8 @@ class Narrator {
   LogEvents on(const Event& event, std::int64_t now_ms);
   // This effect of the agent is about to be performed.
   LogEvents on(const Effect& effect, std::int64_t now_ms);
+  // These local ranks handle the signal, and got it before the other processes of their groups; empty: none.
+  LogEvents signalled_alone(int signal, const std::vector<int>& local_ranks) const;
   // What this node waits for now, if for anything. Says when a wait for other nodes begins, and when it ends.
   LogEvents waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms);
   // Whether there is a session with the coordinator, whether training depends on it, and why there is none. Says when

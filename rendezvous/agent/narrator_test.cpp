@@ -111,6 +111,18 @@ TEST_CASE("a round that an error file stops is told with its rank, which is not 
   CHECK(told.fields.contains(R"("stopped_by_us":false)"));
 }
 
+TEST_CASE("the ranks that got a signal before their helpers are named") {
+  Told told;
+  told.on(FromCoordinator{kRound});
+  CHECK(told.words(told.narrator.signalled_alone(SIGTERM, {0, 1})) ==
+        Texts{"signalled_alone: round 4: ranks 2-3 handle SIGTERM and got it before their helpers"});
+  CHECK(told.fields == R"({"round":4,"signal":"SIGTERM","ranks":[2,3]})");
+  CHECK(told.level == LogEvent::Level::kInfo);
+  CHECK(told.words(told.narrator.signalled_alone(SIGUSR1, {1})) ==
+        Texts{"signalled_alone: round 4: rank 3 handles SIGUSR1 and got it before its helpers"});
+  CHECK(told.narrator.signalled_alone(SIGTERM, {}).empty());
+}
+
 TEST_CASE("workers that are killed because the lease is over are gone so long after that, whatever was told before") {
   Told told;
   told.on(FromCoordinator{kRound}, 1000);

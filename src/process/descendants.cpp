@@ -82,6 +82,14 @@ std::string command_line(pid_t pid) {
   return text;
 }
 
+std::string status_text(pid_t pid) { return read_file(format("/proc/{}/status", pid)); }
+
+std::string executable_of(pid_t pid) {
+  std::array<char, 4096> path{};
+  const ssize_t size = readlink(format("/proc/{}/exe", pid).c_str(), path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
 std::string describe(const ProcessFacts& facts) {
   const std::string waiting = facts.waiting.empty() ? "" : ", in " + facts.waiting;
   return format("process {} ({}, state {}{})", facts.pid, printable(facts.name), facts.state, waiting);

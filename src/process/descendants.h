@@ -27,6 +27,10 @@ ProcessFacts process_facts(pid_t pid);
 // read.
 std::string command_line(pid_t pid);
 
+// /proc/PID/status and the path of /proc/PID/exe; empty if they cannot be read.
+std::string status_text(pid_t pid);
+std::string executable_of(pid_t pid);
+
 // "process 4711 (python, state D, in fuse_wait)", for messages.
 std::string describe(const ProcessFacts& facts);
 

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
 #include "src/base/check.h"
 #include "src/process/guardian.h"
+#include "src/process/lone_signal.h"
 
 namespace elastic::process {
 namespace {
@@ -37,6 +39,15 @@ bool group_outlived(pid_t worker) {
   if (!processes_can_be_seen()) return true;
   const std::vector<ProcessFacts> all = descendants_of(getpid());
   return std::any_of(all.begin(), all.end(), [worker](const ProcessFacts& facts) { return facts.group == worker; });
+}
+
+// Whether the signal is for this worker before it is for its group.
+bool is_for_it_alone(pid_t worker, int signal_number) {
+  if (!may_go_alone(signal_number)) return false;
+  const std::string status = status_text(worker);
+  const std::string executable = executable_of(worker);
+  const ProcessFacts facts = process_facts(worker);
+  return goes_alone(signal_number, {.status = status, .executable = executable, .waiting = facts.waiting});
 }
 
 ExitStatus exit_status(const siginfo_t& info) {
@@ -127,19 +138,6 @@ void WorkerTree::signal_group_of(Worker& worker, int signal_number) {
   if (!worker.group_gone) kill(-worker.pid, signal_number);
 }
 
-void WorkerTree::signal_other_groups(int signal_number, int spared_local_rank) {
-  ELASTIC_CHECK(signal_number != SIGKILL);
-  for (auto& [local_rank, worker] : workers_) {
-    if (local_rank != spared_local_rank) signal_group_of(worker, signal_number);
-  }
-}
-
-void WorkerTree::signal_group(int signal_number, int local_rank) {
-  ELASTIC_CHECK(signal_number != SIGKILL);
-  const auto found = workers_.find(local_rank);
-  if (found != workers_.end()) signal_group_of(found->second, signal_number);
-}
-
 void WorkerTree::forbid_core_dumps() {
   // Of 1 byte no file is made, and a program that takes dumps from a pipe is not started either (core(5)).
   constexpr rlimit kNone{1, 1};
@@ -148,11 +146,24 @@ void WorkerTree::forbid_core_dumps() {
   }
 }
 
-void WorkerTree::signal_groups(int signal_number) {
-  for (auto& [local_rank, worker] : workers_) signal_group_of(worker, signal_number);
-  if (signal_number != SIGKILL) return;
-  killing_ = true;
-  kill_all();
+std::vector<int> WorkerTree::signal_groups(int signal_number, const Whom& whom) {
+  ELASTIC_CHECK(signal_number != SIGKILL || (!whom.only && !whom.spared));
+  std::vector<int> alone;
+  for (auto& [local_rank, worker] : workers_) {
+    if (whom.only.value_or(local_rank) != local_rank || whom.spared == local_rank) continue;
+    if (local_rank == kHelper || worker.exited || !is_for_it_alone(worker.pid, signal_number)) {
+      signal_group_of(worker, signal_number);
+      continue;
+    }
+    kill(worker.pid, signal_number);
+    if (whom.helpers_follow) worker.follows = signal_number;
+    alone.push_back(local_rank);
+  }
+  if (signal_number == SIGKILL) {
+    killing_ = true;
+    kill_all();
+  }
+  return alone;
 }
 
 bool WorkerTree::is_from_workers(const ReceivedSignal& signal) const {
@@ -246,6 +257,7 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
     }
     worker.exited = true;
     worker.group_gone = !group_outlived(pid);
+    if (!worker.group_gone && worker.follows != 0) kill(-pid, worker.follows);
     if (end_gate_ && status.success()) end_gate_->done(local_rank);
     handlers_.on_exit(local_rank, status);
     return;

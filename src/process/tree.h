@@ -72,15 +72,21 @@ class WorkerTree {
   // Kills the helper with its process group; without effect where there is none.
   void kill_helper();
 
-  // Sends a signal to every process group that still has a process, also where its leader has gone. SIGKILL
-  // goes to every descendant, also to those that have left their group, and again to new ones until all are gone.
-  void signal_groups(int signal_number);
+  // Which workers a signal is for, and whether helpers of those that get it alone get it, too, when their worker has
+  // ended.
+  struct Whom {
+    std::optional<int> only = {};    // nobody but this local rank
+    std::optional<int> spared = {};  // everybody but this local rank
+    bool helpers_follow = true;
+  };
+  // Sends a signal to every process group that still has a process, also where its leader has gone. A worker that
+  // handles it gets it alone (src/process/lone_signal.h). SIGKILL is for everybody: it goes to every descendant, also
+  // to those that have left their group, and again to new ones until all are gone. Returns the local ranks that got the
+  // signal alone.
+  std::vector<int> signal_groups(int signal_number, const Whom& whom);
+  void signal_groups(int signal_number) { signal_groups(signal_number, {}); }
   // Workers that run write no core dump from now on.
   void forbid_core_dumps();
-  // The same but for one worker's group. Not for SIGKILL.
-  void signal_other_groups(int signal_number, int spared_local_rank);
-  // The same to one worker's group alone. Not for SIGKILL.
-  void signal_group(int signal_number, int local_rank);
 
   // Whether a signal was sent by a worker or by one of its descendants. If the sender has ended, only its pid and its
   // user are known: while there are workers it counts as one of them if the user is ours, for hardly anybody else
@@ -114,6 +120,7 @@ class WorkerTree {
     pid_t pid;
     bool exited = false;
     bool group_gone = false;
+    int follows = 0;  // the signal that its group gets when it has ended; 0: none
   };
 
   static constexpr int kHelper = -1;  // the helper's, in place of a local rank

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,9 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "src/base/unique_fd.h"
 
 using namespace elastic;
 using namespace elastic::process;
@@ -28,10 +32,15 @@ struct Fixture {
   InheritedState inherited = InheritedState::capture();
   SpawnContext context{.inherited = inherited};
   std::map<int, ExitStatus> exits;
+  std::function<void()> after_exit = [] {};
   ExitStatus helper_exit;
   WorkerTree tree{loop,
                   context,
-                  {.on_exit = [this](int rank, ExitStatus status) { exits[rank] = status; },
+                  {.on_exit =
+                       [this](int rank, ExitStatus status) {
+                         exits[rank] = status;
+                         after_exit();
+                       },
                    .on_helper_exit =
                        [this](ExitStatus status) {
                          helper_exit = status;
@@ -42,6 +51,60 @@ struct Fixture {
   void run_until_gone() {
     tree.expect_all_gone();
     loop.run();
+  }
+};
+
+// A worker that blocks SIGUSR1, with a helper in its group that tells by a pipe each signal of SIGUSR1 and SIGUSR2 that
+// it takes, and ends with SIGUSR1. The worker ends when its other pipe has no writer any more.
+struct WithHelper {
+  pid_t worker = 0;
+  pid_t helper = 0;
+  UniqueFd told;
+  UniqueFd lives;
+
+  WithHelper() {
+    int tell[2];
+    int live[2];
+    REQUIRE(pipe2(tell, O_CLOEXEC) == 0);
+    REQUIRE(pipe2(live, O_CLOEXEC) == 0);
+    worker = fork();
+    REQUIRE(worker >= 0);
+    if (worker == 0) run(tell[1], live);
+    close(tell[1]);
+    close(live[0]);
+    told = UniqueFd(tell[0]);
+    lives = UniqueFd(live[1]);
+    REQUIRE(read(told.get(), &helper, sizeof helper) == sizeof helper);
+  }
+
+  int next() const {
+    int number = 0;
+    return read(told.get(), &number, sizeof number) == sizeof number ? number : 0;
+  }
+
+ private:
+  [[noreturn]] static void run(int tell, const int* live) {
+    setsid();
+    signal(SIGTERM, SIG_DFL);  // the test program catches it
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGUSR1);
+    sigaddset(&taken, SIGUSR2);
+    sigprocmask(SIG_SETMASK, &taken, nullptr);
+    const pid_t helper = fork();
+    close(live[1]);
+    if (helper != 0) {
+      char byte = 0;
+      (void)!write(tell, &helper, sizeof helper);
+      close(tell);
+      (void)!read(live[0], &byte, 1);
+      _exit(0);
+    }
+    for (int number = 0; number != SIGUSR1;) {
+      number = sigwaitinfo(&taken, nullptr);
+      (void)!write(tell, &number, sizeof number);
+    }
+    _exit(0);
   }
 };
 
@@ -218,4 +281,49 @@ TEST_CASE("a process that looks at workers is none of them: it is not signalled 
   look();
   f.loop.run();
   CHECK(error == ESRCH);
+}
+
+TEST_CASE("a worker that handles a signal gets it alone, and its helper gets it when the worker has ended") {
+  Fixture f;
+  WithHelper made;
+  f.tree.adopt(0, made.worker);
+  CHECK(f.tree.signal_groups(SIGUSR1, {}) == std::vector<int>{0});
+  kill(made.helper, SIGUSR2);
+  CHECK(made.next() == SIGUSR2);  // of both, SIGUSR1 would be taken first
+  made.lives = UniqueFd();
+  net::Timer killer(f.loop);
+  killer.start(10'000, [&] { f.tree.signal_groups(SIGKILL); });
+  f.run_until_gone();
+  CHECK(f.exits.at(0).success());
+  CHECK(made.next() == SIGUSR1);
+}
+
+TEST_CASE("helpers of a worker that got a signal alone do not get it later, where they are not to") {
+  Fixture f;
+  WithHelper made;
+  f.tree.adopt(0, made.worker);
+  CHECK(f.tree.signal_groups(SIGUSR1, {.helpers_follow = false}) == std::vector<int>{0});
+  f.after_exit = [&] {
+    kill(made.helper, SIGUSR2);
+    CHECK(made.next() == SIGUSR2);
+    f.tree.signal_groups(SIGKILL);
+  };
+  made.lives = UniqueFd();
+  f.run_until_gone();
+  CHECK(made.next() == 0);
+}
+
+TEST_CASE(
+    "a signal that a worker does not handle is its whole group's at once, and one for other workers is nobody's") {
+  Fixture f;
+  WithHelper made;
+  f.tree.adopt(0, made.worker);
+  CHECK(f.tree.signal_groups(SIGUSR1, {.spared = 0}).empty());
+  CHECK(f.tree.signal_groups(SIGUSR1, {.only = 1}).empty());
+  kill(made.helper, SIGUSR2);
+  CHECK(made.next() == SIGUSR2);
+  CHECK(f.tree.signal_groups(SIGTERM, {.only = 0}).empty());
+  f.run_until_gone();
+  CHECK(f.exits.at(0).signal == SIGTERM);
+  CHECK(made.next() == 0);  // the helper is gone, too
 }

@@ -26,7 +26,7 @@ def plan(elastic_run):
 
 TRUE = ["--no-python", "true"]
 PLAN = {"nodes", "workers on this node", "role", "program", "job id", "worker store", "restarts", "stop",
-        "signals that end the job", "log directory", "stdout", "stderr", "stderr kept"}
+        "who gets a signal", "signals that end the job", "log directory", "stdout", "stderr", "stderr kept"}
 
 
 def test_every_value_of_the_plan_has_an_origin(plan):
@@ -39,6 +39,7 @@ def test_every_value_of_the_plan_has_an_origin(plan):
     assert entries["role"] == ("trainer", "environment: PET_ROLE")
     assert entries["nodes"] == ("1", "default")
     assert entries["stop"] == ("SIGTERM, then SIGKILL after 7 s", "environment: TORCH_ELASTIC_SHUTDOWN_TIMEOUT")
+    assert entries["who gets a signal"][0].startswith("a worker alone that handles it, and its group when it has ended")
     assert entries["program"] == ("/usr/bin/true", "command line")
     assert entries["job id"][1] == "random, for a job of one node"
     assert workers.matches(workers.UUID4, entries["job id"][0])

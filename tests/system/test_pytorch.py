@@ -6,6 +6,7 @@ many things."""
 import json
 import os
 import re
+import signal
 
 import harness
 import pytest
@@ -152,3 +153,38 @@ def test_without_record_no_error_file_is_named(elastic_run, script):
     result = elastic_run(script("train.py", "raise ValueError('the data is bad')\n"))
     assert result.returncode == 1
     assert "error file: none (decorate" in result.stderr
+
+
+# Trains until it is told to end, then saves after some more batches, for which it needs its data loaders.
+SAVES = """\
+import os, signal, sys
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.zeros(4)
+
+told = []
+batches = iter(DataLoader(Endless(), batch_size=2, num_workers=2))
+next(batches)
+signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+os.write(1, b"trains\\n")
+while not told:
+    next(batches)
+for _ in range(200):
+    next(batches)
+open(f"checkpoint.{os.environ['RANK']}", "x").close()
+os._exit(0)
+"""
+
+
+def test_data_loaders_live_while_a_rank_saves(elastic_run, script, tmp_path):
+    running = elastic_run.start("--nproc-per-node=2", "--log-dir=/dev/null", script("saves.py", SAVES), env=ONE_THREAD)
+    for _ in range(2):
+        running.wait_for_line("^trains", stream="stdout", timeout=200)
+    running.send_signal(signal.SIGTERM)
+    result = running.wait(timeout=60)
+    assert result.returncode == 1
+    assert sorted(path.name for path in tmp_path.glob("checkpoint.*")) == ["checkpoint.0", "checkpoint.1"], result
