@@ -307,17 +307,25 @@ Status check_command(CheckedFlags& checked, const ParsedFlags& flags) {
              "a module cannot be run without Python", "leave one of the two out");
 }
 
+bool names_no_endpoint(const ParsedFlags& flags) { return trim(flags.text(FlagId::kRdzvEndpoint)).empty(); }
+
+// Takes address and port of node 0 from --master-addr and --master-port.
+Status take_master(CheckedFlags& checked, const ParsedFlags& flags) {
+  const std::int64_t port = flags.is_set(FlagId::kMasterPort) ? flags.integer(FlagId::kMasterPort) : kDefaultMasterPort;
+  const std::string address = format("{}:{}", trim(flags.text(FlagId::kMasterAddr)), port);
+  auto endpoint = check_endpoint(address, flags.input(FlagId::kMasterAddr));
+  if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+  checked.endpoint = std::move(*endpoint);
+  checked.endpoint_is_master = true;
+  return {};
+}
+
 // Finds address and port of node 0: those of the endpoint, or else --master-addr and --master-port.
 Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
   FlagId port_flag = FlagId::kRdzvEndpoint;
-  if (trim(flags.text(FlagId::kRdzvEndpoint)).empty()) {
+  if (names_no_endpoint(flags)) {
     port_flag = FlagId::kMasterPort;
-    const std::int64_t port =
-        flags.is_set(FlagId::kMasterPort) ? flags.integer(FlagId::kMasterPort) : kDefaultMasterPort;
-    const std::string address = format("{}:{}", trim(flags.text(FlagId::kMasterAddr)), port);
-    auto endpoint = check_endpoint(address, flags.input(FlagId::kMasterAddr));
-    if (!endpoint) return std::unexpected(std::move(endpoint.error()));
-    checked.endpoint = std::move(*endpoint);
+    if (Status status = take_master(checked, flags); !status) return status;
   } else if (Status status = keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint); !status) {
     return status;
   }
@@ -356,6 +364,11 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     if (store_type && *store_type == "file") return {};  // the endpoint is a path
     if (store_type && *store_type == "tcpstore") {
       return keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
+    }
+    // As NVIDIA's launcher does it; torchrun's nodes would each wait for themselves.
+    const bool may_be_many = checked.nodes.max > 1 || flags.on(FlagId::kAutoConfig);
+    if (may_be_many && names_no_endpoint(flags) && flags.is_given(FlagId::kMasterAddr)) {
+      return take_master(checked, flags);
     }
     std::vector<Endpoint> hosts;
     if (Status status = keep(hosts, flags, FlagId::kRdzvEndpoint, check_endpoint_list); !status) return status;

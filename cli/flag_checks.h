@@ -93,7 +93,9 @@ struct CheckedFlags {
   WorkersPerNode workers;
   Meeting meeting = Meeting::kImplicitStandalone;
   Endpoint endpoint;                     // kStatic: with a port, from --rdzv-endpoint or --master-addr and -port
-                                         // kC10d: of --rdzv-endpoint, unless store_type=file; else empty
+                                         // kC10d: the same, without a port if none is given there; empty with
+                                         // store_type=file; else empty
+  bool endpoint_is_master = false;       // it is that of --master-addr and --master-port
   std::vector<Endpoint> more_endpoints;  // kC10d: the further hosts of --rdzv-endpoint
   RdzvConf rdzv_conf;
   std::int64_t node_rank = 0;  // kStatic: below nodes.max

@@ -97,6 +97,28 @@ TEST_CASE("the address of static is the endpoint, or else master-addr and master
   CHECK(complains({"--master-port=5", "--master-addr=a b"}, "'--master-addr=a b'"));
 }
 
+TEST_CASE("the endpoint of c10d is master-addr and master-port if only these are given") {
+  const auto with = [](Words more, const Variables& variables = {}) {
+    more.insert(more.begin(), {"--nnodes=2", "--rdzv-backend=c10d"});
+    const auto checked = check(more, variables);
+    REQUIRE(checked);
+    return *checked;
+  };
+  const CheckedFlags both = with({"--master-addr=node0", "--master-port=5"});
+  CHECK(both.endpoint == Endpoint{"node0", 5});
+  CHECK(both.endpoint_is_master);
+  CHECK(with({"--master-addr=node0"}).endpoint == Endpoint{"node0", 29500});
+  CHECK(with({"--rdzv-endpoint=", "--master-addr=::1", "--master-port=5"}).endpoint == Endpoint{"::1", 5});
+  CHECK(with({}, {{"PET_MASTER_ADDR", "node0"}, {"PET_MASTER_PORT", "5"}}).endpoint == Endpoint{"node0", 5});
+  const CheckedFlags endpoint = with({"--rdzv-endpoint=h", "--master-addr=node0", "--master-port=5"});
+  CHECK(endpoint.endpoint == Endpoint{"h", {}});
+  CHECK(!endpoint.endpoint_is_master);
+  CHECK(with({"--master-port=5"}).endpoint == Endpoint{"localhost", {}});
+  CHECK(!with({"--nnodes=1", "--master-addr="}).endpoint_is_master);  // one node meets nobody
+  CHECK(with({"--rdzv-conf=store_type=file", "--rdzv-endpoint=/shared/job", "--master-addr=node0"})
+            .endpoint.host.empty());
+}
+
 TEST_CASE("an endpoint is a host with or without a port, an IPv6 address in brackets") {
   const auto endpoint = [](std::string_view text) { return check_endpoint(text, "e").value(); };
   CHECK(endpoint("h").host == "h");

@@ -105,10 +105,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .help = "rendezvous endpoint",
      .more =
          "The first host begins the job. Further hosts are asked, too, by nodes that look for it later: any node of "
-         "the job leads to its coordinator. Without it, static uses --master-addr and --master-port, and c10d uses "
-         "localhost and prints where node 0 "
-         "listens and what to type on the other nodes. The port of c10d is 29400 unless it is given. Put an IPv6 "
-         "address in brackets: [::1]:29400."},
+         "the job leads to its coordinator. Without it, static uses --master-addr and --master-port, as does c10d if "
+         "--master-addr is given; else c10d uses localhost and prints where node 0 listens and what to type on the "
+         "other "
+         "nodes. The port of c10d is 29400 unless it is given. Put an IPv6 address in brackets: [::1]:29400."},
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
      .family = kTorchrun,
@@ -145,7 +145,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kRendezvous,
      .by_default = "127.0.0.1",
      .metavar = "HOST",
-     .help = "address of node 0, with static"},
+     .help = "address of node 0, with static",
+     .more = "With c10d and without --rdzv-endpoint, it is the endpoint, together with --master-port."},
     {.id = FlagId::kMasterPort,
      .name = "master-port",
      .family = kTorchrun,

@@ -1,5 +1,8 @@
 #include "cli/launch_plan.h"
 #include <doctest/doctest.h>
+
+#include <algorithm>
+
 #include "cli/launch_plan_test_support.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/environment.h"
@@ -87,6 +90,30 @@ TEST_CASE("nodes of a job of many meet at the endpoint, at port 29400 unless it 
                "--node-unit=4: no multiple"));
   CHECK(
       starts(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=a:0", "train.py"}), "--rdzv-endpoint=a:0"));
+}
+
+TEST_CASE("nodes of c10d that are given a master and no endpoint meet at the master, and say so in one line") {
+  Trial t;
+  const auto with = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--nnodes=2", "--rdzv-backend=c10d", "--master-addr=node0"});
+    more.push_back("train.py");
+    return more;
+  };
+  t.environment.emplace_back("DLROVER_MASTER_ADDR=10.0.0.9:50001");
+  LaunchPlan plan = t.good(with({"--master-port=29501", "--node-rank=1"}));
+  CHECK(transport::endpoint_text(plan.settings.meeting) == "node0:29501");
+  CHECK(!plan.settings.meeting.is_default);
+  CHECK(plan.settings.node.node_rank == 1);
+  CHECK(plan.warnings == std::vector<std::string>{"--master-addr=node0: nodes meet there, at port 29501, as "
+                                                  "--rdzv-endpoint is not given"});
+  CHECK(std::ranges::any_of(plan.entries, [](const PlanEntry& entry) {
+    return entry.name == "endpoint" && entry.value == "node0:29501" &&
+           entry.origin == "command line: --master-addr=node0";
+  }));
+  plan = t.good(with({"--rdzv-endpoint=host0"}));
+  CHECK(transport::endpoint_text(plan.settings.meeting) == "host0:29400");
+  CHECK(plan.warnings.empty());
+  CHECK(starts(t.error(with({"--master-port=0"})), "--master-port=0: the other nodes must know"));
 }
 
 TEST_CASE("static nodes have the ranks that they are given, the master hosts, and the store is at its port") {

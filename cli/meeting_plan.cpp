@@ -144,11 +144,14 @@ Status MeetingPlanner::plan_endpoint() {
   const bool by_file = meeting.place == transport::MeetingSettings::Place::kFile;
   meeting.host = checked_.endpoint.host;
   meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
-  meeting.is_default =
-      !flags_.is_known(FlagId::kRdzvEndpoint) && !(is_static() && flags_.is_known(FlagId::kMasterAddr));
-  std::string origin = flags_.is_known(FlagId::kRdzvEndpoint) ? flags_.origin_text(FlagId::kRdzvEndpoint) : "default";
-  if (is_static() && !flags_.is_given(FlagId::kRdzvEndpoint)) origin = flags_.origin_text(FlagId::kMasterAddr);
-  if (!flags_.is_known(FlagId::kRdzvEndpoint) && !is_static()) {
+  const FlagId named_by = checked_.endpoint_is_master ? FlagId::kMasterAddr : FlagId::kRdzvEndpoint;
+  meeting.is_default = !flags_.is_known(named_by);
+  std::string origin = flags_.origin_text(named_by);
+  if (checked_.endpoint_is_master && !is_static()) {
+    plan_.warnings.push_back(format("{}: nodes meet there, at port {}, as --rdzv-endpoint is not given",
+                                    flags_.input(FlagId::kMasterAddr), meeting.port));
+  }
+  if (meeting.is_default && !is_static()) {
     if (const auto master = variable("DLROVER_MASTER_ADDR"); master && !master->empty()) {
       auto endpoint = check_endpoint(*master, format("DLROVER_MASTER_ADDR={}", printable(*master)));
       if (!endpoint) return std::unexpected(std::move(endpoint.error()));
@@ -159,8 +162,11 @@ Status MeetingPlanner::plan_endpoint() {
     }
   }
   if (meeting.port == 0 && !by_file) {
-    return fail(flags_.input(FlagId::kRdzvEndpoint), "the other nodes must know the port in advance",
-                format("give a port from 1 to 65535, or none for {}", kDefaultPort));
+    const bool is_master = checked_.endpoint_is_master;
+    return fail(flags_.input(is_master ? FlagId::kMasterPort : FlagId::kRdzvEndpoint),
+                "the other nodes must know the port in advance",
+                is_master ? "give a port from 1 to 65535"
+                          : format("give a port from 1 to 65535, or none for {}", kDefaultPort));
   }
   meeting.is_host = checked_.rdzv_conf.boolean("is_host");
   if (const Status status = plan_more_hosts(); !status) return status;

@@ -183,6 +183,18 @@ def test_static_nodes_meet_at_the_masters_port_and_the_store_is_there(job):
     assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found} == {("127.0.0.1", str(job.port))}
 
 
+def test_c10d_nodes_that_are_given_a_master_and_no_endpoint_meet_at_the_master(job):
+    common = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-conf=join_timeout=60",
+              "--master-addr=127.0.0.1", f"--master-port={job.port}"]
+    nodes = [job.elastic_run.start(*common, f"--node-rank={rank}", job.worker, "0") for rank in (1, 0)]
+    found = [environments(node, 1)[0] for node in nodes]
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [0, 0]
+    assert [each["RANK"] for each in found] == ["1", "0"]
+    for result in results:
+        assert result.stderr.count(f"--master-addr=127.0.0.1: nodes meet there, at port {job.port}, ") == 1, result
+
+
 def test_static_nodes_without_a_masters_address_are_told_what_to_type(job):
     common = ["--nnodes=2", "--nproc-per-node=1", f"--master-port={job.port}"]
     first = job.elastic_run.start(*common, job.worker, "0")
