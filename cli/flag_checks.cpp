@@ -376,7 +376,8 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     checked.more_endpoints.assign(std::make_move_iterator(hosts.begin() + 1), std::make_move_iterator(hosts.end()));
     return {};
   }
-  if (flags.text(FlagId::kRdzvEndpoint).empty() && !flags.is_set(FlagId::kMasterPort) && checked.nodes.max == 1) {
+  const bool names_no_port = !flags.is_set(FlagId::kMasterPort) || flags.integer(FlagId::kMasterPort) == 0;
+  if (flags.text(FlagId::kRdzvEndpoint).empty() && names_no_port && checked.nodes.max == 1) {
     checked.meeting = Meeting::kImplicitStandalone;
     return {};
   }

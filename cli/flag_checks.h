@@ -82,7 +82,7 @@ Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_vi
 // How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
 enum class Meeting : unsigned char {
   kStandalone,          // --standalone: backend, endpoint and id are overwritten
-  kImplicitStandalone,  // static, one node, neither endpoint nor port named
+  kImplicitStandalone,  // static, one node, neither endpoint nor port named; port 0 is none
   kStatic,
   kC10d,
 };

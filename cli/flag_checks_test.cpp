@@ -80,6 +80,8 @@ TEST_CASE("how nodes meet follows torchrun: standalone, plain single node, stati
   CHECK(check({"--rdzv-endpoint=h:1"})->meeting == Meeting::kStatic);
   CHECK(check({"--nnodes=1:2"})->meeting == Meeting::kStatic);
   CHECK(check({}, {{"PET_MASTER_PORT", "29501"}})->meeting == Meeting::kStatic);
+  CHECK(check({"--master-port=0"})->meeting == Meeting::kImplicitStandalone);
+  CHECK(check({"--rdzv-backend=static"}, {{"PET_MASTER_PORT", "0"}})->meeting == Meeting::kImplicitStandalone);
 }
 
 TEST_CASE("the address of static is the endpoint, or else master-addr and master-port") {
@@ -91,7 +93,7 @@ TEST_CASE("the address of static is the endpoint, or else master-addr and master
   CHECK(check({"--master-port=5", "--master-addr=::1"})->endpoint.host == "::1");
   CHECK(check({"--rdzv-endpoint=h:7", "--master-port=5"})->endpoint.port == 7);
   CHECK(complains({"--rdzv-endpoint=h"}, "--rdzv-endpoint=h: the static backend needs a port"));
-  CHECK(complains({"--master-port=0"}, "--master-port=0"));
+  CHECK(complains({"--nnodes=2", "--master-port=0"}, "--master-port=0"));
   CHECK(complains({"--master-port=70000"}, "70000 is out of range"));
   CHECK(complains({"--master-port=-1"}, "-1 is out of range"));
   CHECK(complains({"--master-port=5", "--master-addr=a b"}, "'--master-addr=a b'"));

@@ -156,7 +156,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .most = kMaxPort,
      .metavar = "PORT",
      .help = "port of node 0, with static; 29500 if not given",
-     .more = "On one node it selects static: the port then stays the same across restarts."},
+     .more =
+         "On one node it selects static: the port then stays the same across restarts. 0 on one node is a free port, "
+         "as without this option; several nodes must know the port in advance."},
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
      .family = kTorchrun,

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import stat
 import sys
 
@@ -125,6 +126,27 @@ def test_a_local_address_is_where_workers_of_one_node_find_their_store_as_with_t
                     "print(socket.create_connection(place).getpeername()[0])\n")
     result = elastic_run(*options, "--local-addr=127.0.0.3", worker, program=program)
     assert (result.returncode, result.stdout) == (0, "127.0.0.3\n"), result
+
+
+@pytest.mark.parametrize("options, env", [
+    (["--master-port=0"], {}),
+    (["--master-addr=127.0.0.1", "--master-port=0", "--node-rank=0"], {}),
+    ([], {"PET_MASTER_PORT": "0"}),
+])
+def test_port_0_of_a_master_of_one_node_is_a_free_port_for_all_its_ranks(elastic_run, script, options, env):
+    """Two such jobs run at once."""
+    worker = script("connects.py", "import os, signal, socket\n"
+                    "port = os.environ['MASTER_PORT']\n"
+                    "socket.create_connection((os.environ['MASTER_ADDR'], int(port)))\n"
+                    "os.write(1, f'up {port}\\n'.encode())\n"
+                    "signal.pause()\n")
+    both = [elastic_run.start("--nproc-per-node=2", *options, worker, env={"OMP_NUM_THREADS": "1"} | env) for _ in range(2)]
+    ports = [{running.wait_for_line(r"^up (\d+)$", stream="stdout").group(1) for _ in range(2)} for running in both]
+    assert [len(found) for found in ports] == [1, 1]
+    assert ports[0] != ports[1]
+    for running in both:
+        running.send_signal(signal.SIGTERM)
+        assert running.wait().stderr == "elastic-run: stopped by SIGTERM; all workers have ended\n"
 
 
 def test_a_local_address_is_no_matter_to_a_static_job(report):
