@@ -477,8 +477,10 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "exit with the first failure's code instead of 1",
-     .more = "If a signal killed that worker or stopped the job, it is 128 plus the number of the signal. It is 69 on "
-             "a node that the check has excluded."},
+     .more =
+         "If a signal killed that worker or stopped the job, it is 128 plus the number of the signal. But if the "
+         "workers of a job that is stopped all end by themselves with one code other than 0, such as 85, it is that "
+         "one. It is 69 on a node that the check has excluded."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,

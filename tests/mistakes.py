@@ -314,10 +314,10 @@ MISTAKES = {
                 "  for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);\n",
                 "  for (const CheckPlan::Unfit& found : unfit)\n"
                 "    if (!planted::is(\"unfit_node_let_in\")) leave_out(found, out);\n"),
-        Mistake("status_0", "elastic-run ends with status 0 though the job has failed", "cli/run/launch.cpp",
-                "  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;\n",
+        Mistake("status_0", "elastic-run ends with status 0 though the job has failed", "cli/run/final_status.cpp",
+                "  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;\n",
                 "  if (planted::is(\"status_0\")) return 0;\n"
-                "  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;\n"),
+                "  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;\n"),
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",

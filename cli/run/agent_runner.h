@@ -65,6 +65,8 @@ class AgentRunner {
   status::Node status() const;
   // Where the coordinator is.
   status::Whereabouts whereabouts() const;
+  // How workers of this node have failed in its last round.
+  const std::vector<protocol::WorkerFailure>& failures() const { return agent_.lifecycle().failures(); }
   const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
   // Makes the failure report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }

@@ -18,6 +18,7 @@
 #include "cli/run/check_reporter.h"
 #include "cli/run/event_log.h"
 #include "cli/run/event_stream.h"
+#include "cli/run/final_status.h"
 #include "cli/run/job_report.h"
 #include "cli/run/on_event.h"
 #include "cli/run/part_settings.h"
@@ -43,10 +44,7 @@ namespace {
 
 using Tell = void (*)(std::string_view event, std::string_view text, log::Fields fields);
 
-constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr int kExitUnfit = 69;    // sysexits' EX_UNAVAILABLE: the check has left this node out
-constexpr int kExitSignal = 128;  // plus the signal's number
 
 // How long making the log directory may take; and how long, at the end, the thread that writes there may make no
 // progress, so that all is over within 2 s.
@@ -105,19 +103,6 @@ int descriptors_for(const LaunchSettings& settings) {
   return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // one file at a time is open twice, the old one and the new
 }
 
-// The exit code of what ended the job, as a shell has it: that of a signal to elastic-run, or the first failure's.
-int exit_code_of(const protocol::Verdict& verdict, const report::FailedWorker* first) {
-  if (verdict.is_unfit) return kExitUnfit;
-  // How the workers ended follows from the signal.
-  const bool is_stopped = verdict.outcome == protocol::Verdict::Outcome::kStopped;
-  if (is_stopped && verdict.signal != 0) return kExitSignal + verdict.signal;
-  if (verdict.failures.empty()) return kExitFailed;
-  // The verdict's first failure may have been ended by the launcher's own signal.
-  const bool has_code = first != nullptr && first->exit.code != 0;
-  const ExitStatus exit = has_code ? first->exit : verdict.failures.front().exit;
-  return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
-}
-
 // The log directory of this run; null if none is wanted, or none can be made. Fails if the user named a place where
 // none can be made.
 Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& settings, const std::string& run_id,
@@ -142,13 +127,6 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
   }
   log::info("log_directory", format("log directory: {}", made->value()->path()), {{"path", made->value()->path()}});
   return std::make_shared<output::RunDirectory>(std::move(*made->value()));
-}
-
-int exit_status(const protocol::Verdict& verdict, const report::FailedWorker* first, bool propagate_exit_code) {
-  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) return 0;
-  if (verdict.is_deterministic) return kDoNotRequeue;
-  if (std::ranges::any_of(verdict.failures, &protocol::WorkerFailure::is_final)) return kDoNotRequeue;
-  return propagate_exit_code ? exit_code_of(verdict, first) : kExitFailed;
 }
 
 // Serves the nodes that are still connected: the job's verdict may be on its way to them, and the job may go on without
@@ -336,7 +314,11 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   agent.flush_output();
   agent.tell_torch(verdict, error_files);
   let_commands_finish(loop, agent, on_event);
-  const int status = exit_status(verdict, report.first_failure(), settings.propagate_exit_code);
+  const int status = final_status({.verdict = verdict,
+                                   .first = report.first_failure(),
+                                   .failures = agent.failures(),
+                                   .local_world_size = settings.node.local_world_size},
+                                  settings.propagate_exit_code);
   const bool recording_hangs = recording != nullptr && !recording->finish();
   const auto hangs = files.stuck_for(0);
   if (hangs) {

@@ -126,14 +126,30 @@ def test_the_first_failures_code_is_handed_on_if_asked_for(elastic_run, script_t
     assert elastic_run(*job).returncode == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_job_that_a_signal_stops_ends_with_128_and_its_number_if_asked_for(elastic_run, script, number):
-    worker = script("worker.sh", "#!/bin/sh\ntrap 'exit 3' TERM INT\necho up\nwhile :; do sleep 0.05; done\n")
-    for options, status in ((["--propagate-exit-code"], 128 + number), ([], 1)):
-        running = elastic_run.start(*options, "--no-python", worker)
+def status_when_stopped(elastic_run, script, number, on_signal, *options):
+    """The status of a job of two workers, of which each does this shell code when it gets the signal."""
+    worker = script("worker.sh", f"#!/bin/sh\ntrap '{on_signal}' TERM INT\necho up\nwhile :; do sleep 0.05; done\n")
+    running = elastic_run.start("--nproc-per-node=2", *options, "--no-python", worker, env={"OMP_NUM_THREADS": "1"})
+    for _ in range(2):
         running.wait_for_line("^up$", stream="stdout")
-        running.send_signal(number)
-        assert running.wait().returncode == status
+    running.send_signal(number)
+    return running.wait().returncode
+
+
+STOPS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+
+
+@STOPS
+@pytest.mark.parametrize("on_signal", ["exit $((3 + RANK))", "exit 0", "exit $RANK", "trap - TERM; kill -TERM $$"])
+def test_a_job_that_a_signal_stops_ends_with_128_and_its_number_if_asked_for(elastic_run, script, number, on_signal):
+    assert status_when_stopped(elastic_run, script, number, on_signal, "--propagate-exit-code") == 128 + number
+    assert status_when_stopped(elastic_run, script, number, on_signal) == 1
+
+
+@STOPS
+def test_a_stopped_job_ends_with_the_one_code_of_all_its_workers_if_asked_for(elastic_run, script, number):
+    assert status_when_stopped(elastic_run, script, number, "exit 85", "--propagate-exit-code") == 85
+    assert status_when_stopped(elastic_run, script, number, "exit 85") == 1
 
 
 def test_the_launcher_has_another_name_and_cleans_up_after_pkill(elastic_run, static_c):

@@ -1,0 +1,48 @@
+#include "cli/run/final_status.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "src/base/exit_status.h"
+
+namespace elastic::run {
+namespace {
+
+using protocol::Verdict;
+using protocol::WorkerFailure;
+
+// The exit code with which all workers of this node have ended by themselves when they were told to: it is meant, as
+// that of a script which has saved and wants to be started again. Exit code 0 does not count, since a job that was
+// stopped has not succeeded.
+std::optional<int> common_code(const EndedJob& job) {
+  if (job.failures.empty() || static_cast<int>(job.failures.size()) != job.local_world_size) return {};
+  const int code = job.failures.front().exit.code;
+  const bool is_common = std::ranges::all_of(job.failures, [code](const WorkerFailure& failure) {
+    return failure.stopped_by_us && failure.exit.signal == 0 && failure.exit.code == code;
+  });
+  return is_common ? std::optional(code) : std::nullopt;
+}
+
+// The exit code of what ended the job, as a shell has it: that of a signal to elastic-run, or the first failure's.
+int exit_code_of(const EndedJob& job) {
+  const Verdict& verdict = job.verdict;
+  if (verdict.is_unfit) return kExitUnfit;
+  const bool is_stopped = verdict.outcome == Verdict::Outcome::kStopped;
+  if (is_stopped && verdict.signal != 0) return common_code(job).value_or(kExitSignal + verdict.signal);
+  if (verdict.failures.empty()) return kExitFailed;
+  // The verdict's first failure may have been ended by the launcher's own signal.
+  const bool has_code = job.first != nullptr && job.first->exit.code != 0;
+  const ExitStatus exit = has_code ? job.first->exit : verdict.failures.front().exit;
+  return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
+}
+
+}  // namespace
+
+int final_status(const EndedJob& job, bool propagate_exit_code) {
+  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;
+  if (job.verdict.is_deterministic) return kDoNotRequeue;
+  if (std::ranges::any_of(job.verdict.failures, &WorkerFailure::is_final)) return kDoNotRequeue;
+  return propagate_exit_code ? exit_code_of(job) : kExitFailed;
+}
+
+}  // namespace elastic::run
