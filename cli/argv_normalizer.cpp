@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/lost_value.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
 
@@ -170,7 +171,11 @@ class Normalizer {
         return std::unexpected(std::move(status.error()));
       }
     }
-    if (unknown_ && !ended_) return std::unexpected(std::move(*unknown_));
+    if (unknown_ && !ended_) {
+      // With the script's name gone, its own options seem to be ours.
+      const bool is_taken = line_.takes_script && !(line_.script && looks_like_script(*line_.script));
+      return std::unexpected(std::move(is_taken ? *line_.takes_script : *unknown_));
+    }
     return std::move(line_);
   }
 
@@ -230,14 +235,20 @@ class Normalizer {
     const std::string remedy =
         format("write {}={}, which also takes a value that begins with a dash", long_spelling(flag), flag.metavar);
     if (next_ == arguments_.size()) {
-      return fail(printable(token), "a value is missing, the command line ends here", remedy);
+      return fail(printable(token),
+                  "a value is missing, the command line ends here, perhaps because a variable is not set", remedy);
     }
     const std::string& value = arguments_[next_];  // "--" begins every option: no value either
     if (read_token(value).kind != Reading::Kind::kPositional) {
-      return fail(printable(token), format("a value is missing, {} looks like an option", printable(value)), remedy);
+      return fail(printable(token),
+                  format("a value is missing, {} looks like an option, perhaps because a variable is not set",
+                         printable(value)),
+                  remedy);
     }
     ++next_;
     add(flag, value, shell_quote(token) + " " + shell_quote(value));
+    if (looks_like_script(value))
+      line_.takes_script = lost_value(flag, line_.flags.back().typed, value, /*is_typed=*/true);
     return {};
   }
 

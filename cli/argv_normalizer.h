@@ -23,6 +23,9 @@ struct CanonicalLine {
   std::vector<FlagToken> flags;       // in the order in which they were typed
   std::optional<std::string> script;  // none where the line ends before one
   std::vector<std::string> script_arguments;
+  // The last option that has taken for its value what looks like the script's name. It is an error where the line has
+  // no script.
+  std::optional<Error> takes_script;
 };
 
 // Brings the arguments (without the program's name; any bytes) to one form, with argparse's habits as torchrun's users

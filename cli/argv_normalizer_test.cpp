@@ -56,6 +56,24 @@ TEST_CASE("short options take their value joined, apart or behind an equals sign
   CHECK(contains(read({"-m=1", "t"}), "--module is a switch"));
 }
 
+TEST_CASE("an option that has taken the script's name for its value is named, and not the script's own options") {
+  const std::string taken =
+      "--nproc-per-node train.py: its value is the script's name, train.py, perhaps because a variable is not set; "
+      "write "
+      "--nproc-per-node=";
+  CHECK(contains(read({"--nproc-per-node", "train.py", "--lr", "1"}), taken));
+  CHECK(contains(read({"--rdzv-endpoint", "train.py", "--lr=1"}), "--rdzv-endpoint train.py: its value is"));
+  CHECK(normalize_arguments(Words{"--nproc-per-node", "train.py"})->takes_script);
+  // Here the script is another one, or it is right that a file is named.
+  CHECK(contains(read({"--rdzv-id", "run.sh", "--lr", "train.py"}), "--lr: there is no such option"));
+  CHECK(contains(read({"--health-hook", "hook.sh", "--lr", "1"}), "--lr: there is no such option"));
+  CHECK(!normalize_arguments(Words{"--nproc-per-node", "2", "train.py"})->takes_script);
+  for (const Words& line : {Words{"--nproc-per-node"}, Words{"--nproc-per-node", "-m", "train"}}) {
+    CHECK(contains(read(line), "--nproc-per-node: a value is missing"));
+    CHECK(contains(read(line), "perhaps because a variable is not set"));
+  }
+}
+
 TEST_CASE("everything behind the script goes to the script, also what argparse would call ambiguous") {
   CHECK(read({"t.py", "--nnodes", "3", "-x", "--r=16", "--d", "-m"}) == " | t.py | --nnodes 3 -x --r=16 --d -m");
   CHECK(read({"--standalone", "1", "t.py"}) == "standalone | 1 | t.py");

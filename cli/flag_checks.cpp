@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 
+#include "cli/lost_value.h"
 #include "health/progress/step_pattern.h"
 #include "rendezvous/agent/event_commands.h"
 #include "src/base/check.h"
@@ -287,11 +288,17 @@ Status check_event_log_handler(const ParsedFlags& flags) {
              format("handlers are null, dynamic_rendezvous and console; {}", kPlugIns), "leave it out or use null");
 }
 
+// The error about a flag's value, or, where that got lost on its way, the one that says so.
+std::unexpected<Error> refused(Error error, const ParsedFlags& flags, FlagId id) {
+  const bool is_typed = flags[id].origin == Origin::kCommandLine;
+  return std::unexpected(lost_value(flag_of(id), flags.input(id), flags.text(id), is_typed).value_or(std::move(error)));
+}
+
 // Runs a check on a flag's text and keeps what it finds.
 template <class T>
 Status keep(T& target, const ParsedFlags& flags, FlagId id, Result<T> (*check)(std::string_view, std::string_view)) {
   Result<T> result = check(flags.text(id), flags.input(id));
-  if (!result) return std::unexpected(std::move(result.error()));
+  if (!result) return refused(std::move(result.error()), flags, id);
   target = std::move(*result);
   return {};
 }
@@ -314,7 +321,7 @@ Status take_master(CheckedFlags& checked, const ParsedFlags& flags) {
   const std::int64_t port = flags.is_set(FlagId::kMasterPort) ? flags.integer(FlagId::kMasterPort) : kDefaultMasterPort;
   const std::string address = format("{}:{}", trim(flags.text(FlagId::kMasterAddr)), port);
   auto endpoint = check_endpoint(address, flags.input(FlagId::kMasterAddr));
-  if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+  if (!endpoint) return refused(std::move(endpoint.error()), flags, FlagId::kMasterAddr);
   checked.endpoint = std::move(*endpoint);
   checked.endpoint_is_master = true;
   return {};

@@ -63,6 +63,19 @@ TEST_CASE("workers of a node are a number within bounds or a known word") {
   CHECK(complains({"--nproc-per-node=xpu"}, "XPUs are not supported"));
 }
 
+TEST_CASE(
+    "an option of which nothing is left, or that has taken the script's name, says that a variable may not be set") {
+  const std::string empty = "its value is empty, perhaps because a variable is not set; ";
+  CHECK(error_of({"--nnodes=", "--nproc-per-node="}) == "--nnodes=: " + empty + "write --nnodes=N|MIN:MAX");
+  CHECK(error_of({"--nproc-per-node="}) == "--nproc-per-node=: " + empty + "write --nproc-per-node=N");
+  CHECK(error_of({}, {{"PET_NNODES", ""}}) ==
+        "PET_NNODES='': " + empty + "correct the variable or unset it, or give --nnodes on the command line");
+  CHECK(error_of({"--nproc-per-node", "train.py"})
+            .starts_with("--nproc-per-node train.py: its value is the script's name"));
+  CHECK(complains({"--master-addr=", "--master-port=5"}, "--master-addr=: " + empty));
+  CHECK(complains({"--hang-timeout="}, "--hang-timeout=: " + empty));
+}
+
 TEST_CASE("the backend is static, c10d or another name of it; all others say why not") {
   CHECK(check({"--rdzv-backend=c10d"})->meeting == Meeting::kC10d);
   CHECK(check({"--rdzv-backend=dlrover-master"})->meeting == Meeting::kC10d);

@@ -517,7 +517,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "",
      .metavar = "TEXT",
      .help = "prefix of each --tee line on the console",
-     .more = "The macros are ${role_name}, ${local_rank}, ${rank} and ${hostname}."},
+     .more = "The macros are ${role_name}, ${local_rank}, ${rank} and ${hostname}. An empty TEXT means no prefix."},
     {.id = FlagId::kLocalRanksFilter,
      .name = "local-ranks-filter",
      .family = kTorchrun,

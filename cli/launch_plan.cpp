@@ -68,6 +68,7 @@ class Planner {
   bool leaves_background() const { return flags_.on(FlagId::kLeaveBackground); }
   Status plan_logs();
   Status plan_output();
+  void plan_prefix();
   Status plan_events();
   void show_output();
   std::optional<std::string> temporary_directory(bool warns);
@@ -88,6 +89,7 @@ class Planner {
   const detect::Detected& detected_;
   LaunchPlan plan_;
   std::string nodes_origin_;
+  std::string prefix_origin_;
   std::optional<int> auto_workers_;  // the number of GPUs that --auto_config has counted
 };
 
@@ -416,10 +418,7 @@ Status Planner::plan_output() {
                             .shown = !filter || filter->contains(rank)});
   }
   output.role = plan_.settings.worker.role;
-  output.prefix_template = flags_.text(FlagId::kLogLinePrefixTemplate);
-  if (output.prefix_template.empty()) {
-    output.prefix_template = variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("");
-  }
+  plan_prefix();
   output.stdout_filters = flags_.list(FlagId::kDuplicateStdoutFilters);
   output.stderr_filters = flags_.list(FlagId::kDuplicateStderrFilters);
   output.log_max_bytes = checked_.log_max_bytes;
@@ -437,6 +436,21 @@ Status Planner::plan_output() {
     entry("recording", printable(plan_.settings.record_file, 4096), flags_.origin_text(FlagId::kRecord));
   }
   return plan_events();
+}
+
+// With torchrun an empty flag gives way to the variable, as an empty variable does to the default. Here it is meant.
+void Planner::plan_prefix() {
+  std::string& prefix = plan_.settings.output.prefix_template;
+  constexpr const char* kVariable = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
+  prefix = flags_.text(FlagId::kLogLinePrefixTemplate);
+  prefix_origin_ = flags_.origin_text(FlagId::kLogLinePrefixTemplate);
+  if (flags_.is_given(FlagId::kLogLinePrefixTemplate)) return;
+  prefix = variable(kVariable).value_or("");
+  if (prefix.empty()) {
+    prefix = output::kDefaultLinePrefix;
+  } else {
+    prefix_origin_ = format("environment: {}", kVariable);
+  }
 }
 
 Status Planner::plan_events() {
@@ -476,11 +490,7 @@ void Planner::show_output() {
                                                                                         : FlagId::kStderrTail));
   if (!has_files) return;
   if (std::ranges::any_of(output.ranks, [](const output::OutputFlags& flags) { return flags.tee != 0; })) {
-    const bool by_flag = !flags_.text(FlagId::kLogLinePrefixTemplate).empty();
-    const bool by_default = output.prefix_template.empty();
-    entry("line prefix", by_default ? std::string(output::kDefaultLinePrefix) : printable(output.prefix_template),
-          by_flag || by_default ? flags_.origin_text(FlagId::kLogLinePrefixTemplate)
-                                : "environment: TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    entry("line prefix", output.prefix_template.empty() ? "none" : printable(output.prefix_template), prefix_origin_);
   }
   const auto show_filter = [this](FlagId id, const char* file, const std::vector<std::string>& texts) {
     if (texts.empty()) return;

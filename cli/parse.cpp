@@ -18,6 +18,7 @@ extern ostream cerr;
 #include <utility>
 
 #include "cli/argv_normalizer.h"
+#include "cli/lost_value.h"
 #include "src/base/check.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
@@ -206,6 +207,11 @@ class Reader {
     const Flag& flag = *one.flag;
     flags_[flag.id] = {.text = one.value, .origin = one.origin, .source = one.source};
     std::string input = flags_.input(flag.id);
+    if (flag.state != FlagState::kRefused) {
+      if (auto lost = lost_value(flag, input, one.value, one.origin == Origin::kCommandLine)) {
+        return std::unexpected(std::move(*lost));
+      }
+    }
     if (flag.state == FlagState::kRefused) {
       return fail(std::move(input), reason_, format("leave {} out", long_spelling(flag)));
     }
@@ -292,6 +298,7 @@ Status take_script(ParsedFlags& flags, CanonicalLine& line) {
     return fail(printable(*line.script), format("{} starts no script", name), format("leave it out, or {}", name));
   }
   if (!line.script && may_lack) return {};
+  if (!line.script && line.takes_script) return std::unexpected(std::move(*line.takes_script));
   if (!line.script) {
     return fail("SCRIPT", "the command line names no script",
                 in_our_name("write elastic-run [OPTION]... SCRIPT [ARGUMENT]...; elastic-run --help explains it"));

@@ -61,6 +61,23 @@ TEST_CASE("of a repeated flag the last one counts, but each must be right") {
         "--max-restarts=x: the value is not a whole number; write --max-restarts=N");
 }
 
+TEST_CASE(
+    "an error about a value that is empty, or is the script's name, says so, and that a variable may not be set") {
+  const std::string empty = "its value is empty, perhaps because a variable is not set; ";
+  CHECK(error_of({"--max-restarts=", "t.py"}) == "--max-restarts=: " + empty + "write --max-restarts=N");
+  CHECK(error_of({"--crash-loop=", "t.py"}).contains(empty));
+  CHECK(error_of({"--monitor-interval=", "t.py"}).contains(empty));
+  CHECK(error_of({"t.py"}, {{"PET_MAX_RESTARTS", ""}}) ==
+        "PET_MAX_RESTARTS='': " + empty +
+            "correct the variable or unset it, or give --max-restarts on the command line");
+  const std::string script = "its value is the script's name, t.py, perhaps because a variable is not set; ";
+  CHECK(error_of({"--max-restarts", "t.py", "data.csv"}) ==
+        "--max-restarts t.py: " + script + "write --max-restarts=N");
+  // Any value would do, but the line ends without a script.
+  CHECK(error_of({"--rdzv-id", "t.py"}) == "--rdzv-id t.py: " + script + "write --rdzv-id=ID");
+  CHECK(error_of({"--rdzv-id", "t.py", "u.py"}) == "no error");
+}
+
 TEST_CASE("a switch is on by the command line, or by a variable that is not 0") {
   CHECK(parse({"--standalone", "t"})->on(FlagId::kStandalone));
   CHECK(parse({"t"}, {{"PET_STANDALONE", "1"}})->on(FlagId::kStandalone));

@@ -11,7 +11,7 @@ namespace elastic::run {
 // Where the workers' output goes.
 struct OutputSettings {
   std::vector<output::OutputFlags> ranks = {};  // by local rank: redirects, tee and shown
-  std::string prefix_template = {};             // empty: torchrun's
+  std::string prefix_template = {};             // empty: no prefix
   std::string role = {};                        // the workers', for the prefix
   std::vector<std::string> stdout_filters = {};
   std::vector<std::string> stderr_filters = {};

@@ -95,6 +95,26 @@ def test_an_option_without_its_value_is_refused(refused):
     refused("--nnodes", "--nnodes", add_script=False)
 
 
+@pytest.mark.parametrize("line, given, wrong", [
+    ("--nnodes=$UNSET --nproc-per-node=$UNSET", "--nnodes=", "its value is empty"),
+    ("--nproc-per-node=$UNSET", "--nproc-per-node=", "its value is empty"),
+    ("--nproc-per-node $UNSET", "--nproc-per-node ", "its value is the script's name, "),
+    ("--max-restarts $UNSET", "--max-restarts ", "its value is the script's name, "),
+    ("--rdzv-endpoint $UNSET", "--rdzv-endpoint ", "its value is the script's name, "),
+    ("--nproc-per-node $UNSET --max-restarts=1", "--nproc-per-node", "a value is missing, "),
+])
+def test_an_option_whose_value_was_in_a_variable_that_is_not_set_is_named(elastic_run, refused, line, given, wrong):
+    """As a shell leaves it. The script's own options are not taken for what is wrong."""
+    message = refused(given, "--lr", "1", add_script=False,
+                      program=["sh", "-c", f'"$0" {line} train.py "$@"', elastic_run.binary])
+    assert wrong in message and "perhaps because a variable is not set" in message
+
+
+def test_an_empty_variable_of_an_option_is_named(refused):
+    message = refused("PET_NNODES=", env={"PET_NNODES": ""})
+    assert "its value is empty, perhaps because a variable is not set" in message
+
+
 def test_module_together_with_no_python_is_refused(refused):
     assert "--no-python" in refused("-m and", "-m", "--no-python")
 

@@ -76,6 +76,8 @@ def test_where_output_goes_is_in_the_plan(plan):
     assert entries("-t", "3", env=named)["line prefix"] == ("$rank ", f"environment: {list(named)[0]}")
     assert entries("-t", "3", "--log-line-prefix-template=x:", env=named)["line prefix"] == (
         "x:", "command line: --log-line-prefix-template=x:")
+    assert entries("-t", "3", "--log-line-prefix-template=", env=named)["line prefix"] == (
+        "none", "command line: --log-line-prefix-template=")
     assert entries("-t", "1", "--duplicate-stdout-filters=loss,a b")["filtered_stdout.log"] == (
         "lines of --tee with loss or 'a b'", "command line: '--duplicate-stdout-filters=loss,a b'")
     assert entries("--stderr-tail=never")["stderr kept"] == ("not kept", "command line: --stderr-tail=never")

@@ -238,14 +238,18 @@ def test_a_line_is_filtered_whole_although_its_beginning_was_shown_before(elasti
     ("${role_name}/${rank}/${local_rank}/${hostname}> ", "trainer/{rank}/{rank}/{host}> "),
     ("$role_name-$rank", "trainer-{rank}"),
     ("$$ ${unknown} $1 100% ", "$ ${{unknown}} $1 100% "),
-    ("", "[trainer{rank}]:"),
+    ("", ""),
 ])
-@pytest.mark.parametrize("by", ["option", "variable"])
+@pytest.mark.parametrize("by", ["option", "PET_ variable", "variable"])
 def test_a_template_makes_the_prefix(run, template, prefix, by):
+    """An empty one makes none, but the variable of torchrun's that is empty is none."""
     named = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"
     given = [f"--log-line-prefix-template={template}"] if by == "option" else []
+    own = {"PET_LOG_LINE_PREFIX_TEMPLATE": template} if by == "PET_ variable" else {}
+    if by == "variable" and not template:
+        prefix = "[trainer{rank}]:"
     result, files = run(2, "-t", "1", "--role=trainer", *given, script="echo hello",
-                        env={named: "not this one" if given and template else template})
+                        env=own | {named: template if by == "variable" else "not this one"})
     assert sorted(result.stdout.splitlines()) == [
         prefix.format(rank=rank, host=socket.gethostname()) + "hello" for rank in (0, 1)]
     assert files["attempt_0/0/stdout.log"] == b"hello\n"

@@ -8,7 +8,7 @@ std::string line_prefix(std::string_view template_text, const PrefixValues& valu
   const std::string rank = format("{}", values.rank);
   const std::string local_rank = format("{}", values.local_rank);
   return expand_macros(
-      template_text.empty() ? kDefaultLinePrefix : template_text,
+      template_text,
       {{"role_name", values.role_name}, {"rank", rank}, {"local_rank", local_rank}, {"hostname", values.hostname}},
       TwoDollars::kOne);
 }

@@ -17,7 +17,7 @@ struct PrefixValues {
 };
 
 // Makes the prefix by --log-line-prefix-template. torchrun's contract: string.Template.safe_substitute
-// with the four macros; nothing is added. An empty template means the default.
+// with the four macros; nothing is added, so that an empty template makes no prefix.
 std::string line_prefix(std::string_view template_text, const PrefixValues& values);
 
 }  // namespace elastic::output

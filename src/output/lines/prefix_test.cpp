@@ -4,8 +4,10 @@
 
 using namespace elastic::output;
 
-TEST_CASE("a line's prefix is torchrun's where no template is given") {
-  CHECK(line_prefix("", {.role_name = "trainer", .rank = 12, .local_rank = 4, .hostname = "n1"}) == "[trainer4]:");
+TEST_CASE("the default template makes torchrun's prefix, and an empty one none") {
+  const PrefixValues values{.role_name = "trainer", .rank = 12, .local_rank = 4, .hostname = "n1"};
+  CHECK(line_prefix(kDefaultLinePrefix, values) == "[trainer4]:");
+  CHECK(line_prefix("", values).empty());
 }
 
 TEST_CASE("a template replaces the prefix as it is, with the four macros") {
