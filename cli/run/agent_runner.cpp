@@ -405,6 +405,11 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  },
                  [&](const agent::ReadEvidence& e) { hang_.perform(e); },
                  [&](const agent::StopEvidence& e) { hang_.perform(e); },
+                 [&](const agent::AwaitDumps& e) {
+                   file_timers_.end_round();  // the round is being stopped
+                   store_.ask_for_dumps();
+                   hang_.perform(e);
+                 },
                  [&](const agent::TellHang& e) { hang_.perform(e); },
                  [&](const agent::TellHangOver& e) { hang_.perform(e); },
              },

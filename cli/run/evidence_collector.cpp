@@ -66,7 +66,10 @@ struct EvidenceCollector::Run {
   Run& operator=(const Run&) = delete;
 
   void begin();
+  void begin_all();
   void begin_part(hang::Part part);
+  bool are_stacks_there() const { return order.dumps_least_ms || looks_had == looks.size(); }
+  std::vector<EvidenceFile> files_of_all() const;
   void note_store_clients();
   void send(Reader& reader);
   void read(Reader& reader);
@@ -103,15 +106,19 @@ void EvidenceCollector::Run::begin() {
   // In a turn of its own: whatever fails at once must not call back from within collect().
   next_look.start(0, [this] {
     end.start(of.settings_.times.reading_ms, [this] { judge_and_write(); });
-    begin_part(hang::Part::kProcesses);
-    begin_part(hang::Part::kRecorder);
-    if (order.asks_ras) begin_part(hang::Part::kRas);
-    if (of.settings_.asks_gpus) begin_part(hang::Part::kGpus);
-    begin_part(hang::Part::kLinks);
-    note_store_clients();
-    if (!peers.empty()) begin_part(hang::Part::kStoreClients);
-    look_at_stacks();
+    order.dumps_least_ms ? begin_part(hang::Part::kDumps) : begin_all();
   });
+}
+
+void EvidenceCollector::Run::begin_all() {
+  begin_part(hang::Part::kProcesses);
+  begin_part(hang::Part::kRecorder);
+  if (order.asks_ras) begin_part(hang::Part::kRas);
+  if (of.settings_.asks_gpus) begin_part(hang::Part::kGpus);
+  begin_part(hang::Part::kLinks);
+  note_store_clients();
+  if (!peers.empty()) begin_part(hang::Part::kStoreClients);
+  look_at_stacks();
 }
 
 // --- The parts ---
@@ -138,7 +145,8 @@ void EvidenceCollector::Run::begin_part(hang::Part part) {
                           .round_began_us = order.round_began_us,
                           .gpu_program = of.settings_.gpu_program,
                           .temporary = of.settings_.temporary,
-                          .ras_is_ours = order.ras_is_ours};
+                          .ras_is_ours = order.ras_is_ours,
+                          .least_ms = order.dumps_least_ms.value_or(0)};
   if (part == hang::Part::kStoreClients) task.peers = peers;
   for (std::size_t i = 0; i < order.workers.size(); ++i) {
     const EvidenceWorker& worker = order.workers[i];
@@ -226,7 +234,7 @@ void EvidenceCollector::Run::look_at_stacks() {
 // --- The end ---
 
 void EvidenceCollector::Run::go_on() {
-  if (is_writing || looks_had < looks.size() || !std::ranges::all_of(readers, &Reader::is_done)) return;
+  if (is_writing || !are_stacks_there() || !std::ranges::all_of(readers, &Reader::is_done)) return;
   // In a turn of its own: it may end this collection, in which its caller is.
   end.start(0, [this] { judge_and_write(); });
 }
@@ -249,6 +257,7 @@ hang::NodeFacts EvidenceCollector::Run::facts_of_all() {
       lines.push_back(format("{}: {}", name, missing.why));
     }
   }
+  if (order.dumps_least_ms) return facts;
   hang::add_stacks(facts, looks[0], looks[1]);
   add_store(facts);
   return facts;
@@ -277,13 +286,20 @@ void EvidenceCollector::Run::add_store(hang::NodeFacts& facts) {
   }
 }
 
+std::vector<EvidenceFile> EvidenceCollector::Run::files_of_all() const {
+  if (order.directory.empty()) return {};
+  if (order.dumps_least_ms && order.workers.empty()) return {};
+  if (order.dumps_least_ms) return dumps_file(order, collected.facts, lines);
+  const std::vector<stacks::RankLook>& seen = looks_had == looks.size() ? looks.back() : looks.front();
+  return evidence_files(order, collected.facts, seen, lines);
+}
+
 void EvidenceCollector::Run::judge_and_write() {
   is_writing = true;
   collected.facts = facts_of_all();
   for (Reader& reader : readers) end_reader(reader);
-  if (order.directory.empty()) return done();
-  const std::vector<stacks::RankLook>& seen = looks_had == looks.size() ? looks.back() : looks.front();
-  auto files = std::make_shared<std::vector<EvidenceFile>>(evidence_files(order, collected.facts, seen, lines));
+  auto files = std::make_shared<std::vector<EvidenceFile>>(files_of_all());
+  if (files->empty()) return done();
   for (const EvidenceFile& file : *files) collected.files.push_back(file.path);
   auto problem = std::make_shared<std::string>();
   // The collection may be over when the thread is done with it.

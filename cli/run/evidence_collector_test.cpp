@@ -28,6 +28,7 @@
 
 using namespace elastic;
 using namespace elastic::run;
+using namespace std::string_literals;
 
 namespace {
 
@@ -249,6 +250,33 @@ TEST_CASE("the files have the stacks for people and all as JSON, and are there w
   CHECK(json->find("round")->as_integer() == 4);
   CHECK(json->find("facts")->find("ranks")->as_array()->size() == 2);
   CHECK(json->find("stacks")->find("groups")->as_array()->size() == 2);
+  std::filesystem::remove_all(place);
+}
+
+TEST_CASE("dumps that were asked for are read alone, with no look at stacks, into a file of their own") {
+  char place[] = "/tmp/evidence_XXXXXX";
+  REQUIRE(mkdtemp(place) != nullptr);
+  Node node;
+  node.order.directory = std::string(place) + "/hang";
+  node.order.dumps_least_ms = 1'500;
+  node.said.evidence = [](const std::string& line) {
+    hang::EvidenceAnswer answer;
+    const auto task = Json::parse(line, "a task");
+    if (!task || task->text_or_empty("part") != "dumps" || task->find("least_ms")->as_integer() != 1'500) return "end"s;
+    answer.facts.ranks = {{.rank = 2, .recorder = {hang::Source::kHad}},
+                          {.rank = 3, .recorder = {hang::Source::kLate, "no dump"}}};
+    answer.lines = {"rank 2: all_reduce"};
+    return write_json(answer, JsonForm::kExact).dump();
+  };
+  const EvidenceCollector::Collected collected = node.collected();
+  CHECK(node.started == 1);
+  CHECK(collected.facts.ranks.at(0).recorder.state == hang::Source::kHad);
+  CHECK(collected.facts.ranks.at(1).recorder.why == "no dump");
+  REQUIRE(collected.files == std::vector{node.order.directory + "/gpu_1_round_4_2_dumps.json"});
+  CHECK(text_of(collected.files[0]).find("dumps: rank 2: all_reduce") != std::string::npos);
+  // A node that has nobody to wait for waits for the others, and has nothing to write.
+  node.order.workers.clear();
+  CHECK(node.collected().files.empty());
   std::filesystem::remove_all(place);
 }
 

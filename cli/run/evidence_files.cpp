@@ -27,23 +27,37 @@ std::string file_name_of(const std::string& node) {
   return name.empty() || name.front() == '.' ? "node" + name : name;
 }
 
-}  // namespace
+// What the files of a collection begin with.
+std::string stem_of(const EvidenceOrder& order) {
+  return format("{}/{}_round_{}_{}", order.directory, file_name_of(order.node), order.round, order.collection);
+}
 
-std::vector<EvidenceFile> evidence_files(const EvidenceOrder& order, const hang::NodeFacts& facts,
-                                         const std::vector<stacks::RankLook>& looks,
-                                         const std::vector<std::string>& lines) {
-  const std::string stem =
-      format("{}/{}_round_{}_{}", order.directory, file_name_of(order.node), order.round, order.collection);
-  const stacks::StacksDocument document{.all = stacks::grouped(looks)};
-  std::string page = stacks::page_of(document);
-  if (!lines.empty()) page += "\n" + join(lines, "\n") + "\n";
+Json json_of(const EvidenceOrder& order, const hang::NodeFacts& facts, const std::vector<std::string>& lines) {
   Json list = Json::array();
   for (const std::string& line : lines) list.push(Json(line));
   Json json = Json::object();
   json.set("round", order.round).set("collection", order.collection).set("node", order.node);
   json.set("facts", write_json(facts, JsonForm::kPlain)).set("lines", std::move(list));
+  return json;
+}
+
+}  // namespace
+
+std::vector<EvidenceFile> evidence_files(const EvidenceOrder& order, const hang::NodeFacts& facts,
+                                         const std::vector<stacks::RankLook>& looks,
+                                         const std::vector<std::string>& lines) {
+  const stacks::StacksDocument document{.all = stacks::grouped(looks)};
+  std::string page = stacks::page_of(document);
+  if (!lines.empty()) page += "\n" + join(lines, "\n") + "\n";
+  Json json = json_of(order, facts, lines);
   json.set("stacks", stacks::json_of(document));
+  const std::string stem = stem_of(order);
   return {{stem + "_stacks.txt", std::move(page)}, {stem + "_evidence.json", json.dump() + "\n"}};
+}
+
+std::vector<EvidenceFile> dumps_file(const EvidenceOrder& order, const hang::NodeFacts& facts,
+                                     const std::vector<std::string>& lines) {
+  return {{stem_of(order) + "_dumps.json", json_of(order, facts, lines).dump() + "\n"}};
 }
 
 std::string write_evidence(const std::string& directory, const std::vector<EvidenceFile>& files) {

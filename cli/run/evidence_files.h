@@ -23,6 +23,11 @@ std::vector<EvidenceFile> evidence_files(const EvidenceOrder& order, const hang:
                                          const std::vector<stacks::RankLook>& looks,
                                          const std::vector<std::string>& lines);
 
+// The same of dumps that were asked for later, as JSON.
+//   NODE_round_3_1_dumps.json
+std::vector<EvidenceFile> dumps_file(const EvidenceOrder& order, const hang::NodeFacts& facts,
+                                     const std::vector<std::string>& lines);
+
 // Makes the directory and writes the files. Returns what went wrong, as a clause; empty if nothing did.
 std::string write_evidence(const std::string& directory, const std::vector<EvidenceFile>& files);
 

@@ -31,6 +31,9 @@ struct EvidenceOrder {
   std::vector<std::string> variables = {};   // of the workers, beside those of EvidenceSettings
   bool ras_is_ours = false;                  // EvidenceTask::ras_is_ours
   std::string directory = {};                // for the files; it is made if it is not there. Empty: no files
+  // Nothing but dumps is waited for, for which the worker store has asked these workers, and for so long at least; not
+  // for longer than a stop may wait. Nothing: it is a collection like any other.
+  std::optional<std::int64_t> dumps_least_ms = {};
 };
 
 // How long a collection takes, in milliseconds.

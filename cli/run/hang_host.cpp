@@ -11,6 +11,7 @@
 
 #include "cli/run/worker_environment.h"
 #include "health/evidence/store_waiters.h"
+#include "health/hang/late_dumps.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/net/local_host.h"
@@ -20,6 +21,9 @@ namespace {
 
 // Between two looks at the processes.
 constexpr std::int64_t kLookMs = 2'500;
+// Where workers of several nodes dump for one key, each node signals its own no earlier than this: PyTorch looks for
+// the key once a second, and whoever loses its peers may end before it has dumped.
+constexpr std::int64_t kOthersDumpMs = 2'000;
 // Processes that a worker has started, and that are looked at.
 constexpr std::size_t kChildren = 32;
 
@@ -91,6 +95,8 @@ void HangHost::begin_round(const protocol::PrepareRound& round, std::string dire
   began_us_ = raw_us();
   begun_ = 0;
   workers_.clear();
+  collection_ = 0;
+  can_dump_.clear();
   signs_.begin_round();
 }
 
@@ -137,12 +143,9 @@ void HangHost::look() {
   handlers_.on_event(event);
 }
 
-void HangHost::perform(const agent::ReadEvidence& effect) {
-  const protocol::CollectEvidence& order = effect.order;
-  handlers_.tell_progress();
-  reporter_.suspected(std::int64_t{order.round}, order.silent_ms, order.limit_ms);
-  EvidenceOrder wanted{.round = std::int64_t{order.round},
-                       .collection = std::int64_t{order.collection},
+EvidenceOrder HangHost::evidence_order() const {
+  EvidenceOrder wanted{.round = std::int64_t{round_},
+                       .collection = collection_,
                        .node = net::full_host_name(),
                        .world_size = place_.world_size,
                        .asks_ras = place_.base_rank == 0,
@@ -153,9 +156,29 @@ void HangHost::perform(const agent::ReadEvidence& effect) {
   for (const Worker& worker : workers_) {
     wanted.workers.push_back({rank_of(worker.local_rank), worker.local_rank, worker.pid});
   }
-  collector_.collect(std::move(wanted), [this, order](EvidenceCollector::Collected collected) {
+  return wanted;
+}
+
+void HangHost::perform(const agent::ReadEvidence& effect) {
+  const protocol::CollectEvidence& order = effect.order;
+  handlers_.tell_progress();
+  reporter_.suspected(std::int64_t{order.round}, order.silent_ms, order.limit_ms);
+  collection_ = order.collection;
+  can_dump_.clear();
+  collector_.collect(evidence_order(), [this, order](EvidenceCollector::Collected collected) {
     has_read(order, std::move(collected.facts));
   });
+}
+
+void HangHost::perform(const agent::AwaitDumps& effect) {
+  const auto is_over = [this, round = effect.round] { handlers_.on_event(agent::DumpsAwaited{round}); };
+  EvidenceOrder wanted = evidence_order();
+  wanted.dumps_least_ms = place_.node_count > 1 ? kOthersDumpMs : 0;
+  std::erase_if(wanted.workers, [&](const EvidenceWorker& worker) {
+    return std::ranges::find(can_dump_, worker.rank) == can_dump_.end();
+  });
+  if (wanted.workers.empty() && place_.node_count == 1) return is_over();
+  collector_.collect(std::move(wanted), [is_over](EvidenceCollector::Collected) { is_over(); });
 }
 
 void HangHost::has_read(const protocol::CollectEvidence& order, hang::NodeFacts facts) {
@@ -176,6 +199,9 @@ void HangHost::has_read(const protocol::CollectEvidence& order, hang::NodeFacts 
     if (const auto since_ms = signs_.since_ms(local_rank)) {
       rank.state_ms = std::max(rank.state_ms, loop_.now_ms() - *since_ms);
     }
+  }
+  for (const hang::RankFacts& rank : facts.ranks) {
+    if (hang::can_still_dump(rank)) can_dump_.push_back(rank.rank);
   }
   // What has come meanwhile says that there is no hang, and is to be heard first.
   handlers_.tell_progress();

@@ -47,6 +47,8 @@ class HangHost {
 
   void perform(const agent::ReadEvidence& effect);
   void perform(const agent::StopEvidence&) { collector_.stop(); }
+  // The worker store has asked for dumps, wherever it is.
+  void perform(const agent::AwaitDumps& effect);
   void perform(const agent::TellHang& effect);
   void perform(const agent::TellHangOver& effect);
 
@@ -58,6 +60,8 @@ class HangHost {
   int rank_of(int local_rank) const { return place_.base_rank + local_rank; }
   void plan_look();
   void look();
+  // Of all workers that live.
+  EvidenceOrder evidence_order() const;
   void has_read(const protocol::CollectEvidence& order, hang::NodeFacts facts);
 
   net::Loop& loop_;
@@ -73,6 +77,8 @@ class HangHost {
   std::int64_t began_us_ = 0;    // the same, of CLOCK_MONOTONIC_RAW
   int begun_ = 0;                // workers that were started
   std::vector<Worker> workers_;  // those of them that live
+  std::int64_t collection_ = 0;  // the last one of the round
+  std::vector<int> can_dump_;    // ranks whose recorders it has not had, and that would dump
   HangSigns signs_;
   net::Timer timer_;
   bool is_planned_ = false;

@@ -55,6 +55,7 @@ hang::EvidenceAnswer answer_to(const hang::EvidenceTask& task, const Environment
     case hang::Part::kGpus: return ask_gpus(task, environment);
     case hang::Part::kLinks: (void)process::confine({}); return ask_links(environment);
     case hang::Part::kStoreClients: (void)process::confine({}); return find_store_clients(task);
+    case hang::Part::kDumps: return await_recorders(task, environment, [] { return process::confine(kOfDumps); });
   }
   return {};
 }
@@ -69,6 +70,7 @@ std::int64_t limit_ms(hang::Part part) {
     case hang::Part::kGpus: return 10'000;
     case hang::Part::kLinks: return 6'000;
     case hang::Part::kStoreClients: return 6'000;
+    case hang::Part::kDumps: return 5'000;
   }
   return 0;
 }

@@ -26,6 +26,8 @@ using hang::Source;
 using hang::SourceFacts;
 
 constexpr std::int64_t kPatienceMs = 7'000;
+// A stop waits 5 s in all, within which the answer has to be written, too.
+constexpr std::int64_t kDumpsPatienceMs = 4'000;
 constexpr auto kBetweenTries = std::chrono::milliseconds(50);
 constexpr std::int64_t kNs = 1'000'000'000;
 
@@ -42,12 +44,12 @@ constexpr std::int64_t kTickNs = 20'000'000;
 // One rank while its dump is waited for.
 struct Asked {
   hang::RankRecorder recorder = {};
-  std::unique_ptr<ControlSocket> control = {};
-  bool has_answered = false;  // its control server, or there is nothing to wait for there
+  std::unique_ptr<ControlSocket> control = {};  // null: it is not asked
+  bool has_answered = false;                    // its control server, or there is nothing to wait for there
   SourceFacts no_answer = {};
   std::int64_t not_before_ns = 0;  // an older file is of somebody else, or of another time
-  bool was_triggered = false;
-  std::int64_t seen_ns = 0;  // the time and the size of the file that was read last
+  bool was_triggered = false;      // to dump into a file
+  std::int64_t seen_ns = 0;        // the time and the size of the file that was read last
   off_t seen_size = -1;
   bool is_done = false;
 };
@@ -134,14 +136,20 @@ SourceFacts reason_of(const SourceFacts& first, const SourceFacts& second) {
   return {std::max(first.state, second.state), format("{}; {}", first.why, second.why)};
 }
 
+// When the round began, by the clock of files.
+std::int64_t round_began_ns(const hang::EvidenceTask& task) {
+  const std::int64_t age_ns = std::max<std::int64_t>(now_ns(CLOCK_MONOTONIC_RAW) - task.round_began_us * 1000, 0);
+  return now_ns(CLOCK_REALTIME) - age_ns;
+}
+
 std::vector<Asked> ask_all(const hang::EvidenceTask& task, const hang::RecorderPlaces& places) {
   const std::int64_t now = now_ns(CLOCK_REALTIME);
-  const std::int64_t age_ns = std::max<std::int64_t>(now_ns(CLOCK_MONOTONIC_RAW) - task.round_began_us * 1000, 0);
+  const std::int64_t began_ns = round_began_ns(task);
   std::vector<Asked> all;
   for (const hang::EvidenceTask::Worker& worker : task.workers) {
     Asked& asked = all.emplace_back();
     asked.recorder.rank = worker.rank;
-    asked.not_before_ns = now - age_ns;
+    asked.not_before_ns = began_ns;
     if (!places.pipe) continue;
     const std::string why = trigger(format("{}{}.pipe", *places.pipe, worker.rank));
     asked.was_triggered = why.empty();
@@ -155,19 +163,18 @@ std::vector<Asked> ask_all(const hang::EvidenceTask& task, const hang::RecorderP
   return all;
 }
 
-}  // namespace
-
-std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
-                                               std::int64_t patience_ms,
-                                               const std::function<Status()>& before_reading) {
-  std::vector<Asked> all = ask_all(task, places);
+// Those that have been asked by now, until `patience_ms` are over, and for `least_ms` at least.
+std::vector<hang::RankRecorder> read_all(std::vector<Asked> all, const hang::RecorderPlaces& places,
+                                         std::int64_t patience_ms, std::int64_t least_ms,
+                                         const std::function<Status()>& before_reading) {
   const Status may_read = before_reading ? before_reading() : Status();
   const health::Deadline deadline(patience_ms);
+  const health::Deadline least(least_ms);
   while (may_read) {
     const bool is_over = deadline.has_passed();
-    bool is_waiting = false;
+    bool is_waiting = !least.has_passed();
     for (Asked& asked : all) {
-      if (is_over) asked.control->give_up(deadline.span());
+      if (is_over && asked.control) asked.control->give_up(deadline.span());
       hear(asked);
       if (asked.has_answered) look_at(places, asked);
       is_waiting = is_waiting || !asked.has_answered || (asked.was_triggered && !asked.is_done);
@@ -186,14 +193,46 @@ std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, c
   return recorders;
 }
 
-hang::EvidenceAnswer ask_recorders(const hang::EvidenceTask& task, const Environment& environment,
-                                   const std::function<Status()>& before_reading) {
-  const std::vector<hang::RankRecorder> recorders =
-      read_recorders(task, hang::recorder_places(environment), kPatienceMs, before_reading);
+hang::EvidenceAnswer answer_of(const std::vector<hang::RankRecorder>& recorders, std::int32_t world_size) {
   hang::EvidenceAnswer answer;
-  answer.facts = hang::recorder_facts_of(recorders, task.world_size);
+  answer.facts = hang::recorder_facts_of(recorders, world_size);
   answer.lines = hang::recorder_lines(recorders);
   return answer;
+}
+
+}  // namespace
+
+std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
+                                               std::int64_t patience_ms,
+                                               const std::function<Status()>& before_reading) {
+  return read_all(ask_all(task, places), places, patience_ms, 0, before_reading);
+}
+
+std::vector<hang::RankRecorder> await_dumps(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
+                                            std::int64_t patience_ms, std::int64_t least_ms,
+                                            const std::function<Status()>& before_reading) {
+  std::vector<Asked> all;
+  for (const hang::EvidenceTask::Worker& worker : task.workers) {
+    Asked& asked = all.emplace_back();
+    asked.recorder.rank = worker.rank;
+    asked.not_before_ns = round_began_ns(task);
+    asked.has_answered = true;
+    asked.was_triggered = true;
+  }
+  return read_all(std::move(all), places, patience_ms, least_ms, before_reading);
+}
+
+hang::EvidenceAnswer ask_recorders(const hang::EvidenceTask& task, const Environment& environment,
+                                   const std::function<Status()>& before_reading) {
+  return answer_of(read_recorders(task, hang::recorder_places(environment), kPatienceMs, before_reading),
+                   task.world_size);
+}
+
+hang::EvidenceAnswer await_recorders(const hang::EvidenceTask& task, const Environment& environment,
+                                     const std::function<Status()>& before_reading) {
+  return answer_of(
+      await_dumps(task, hang::recorder_places(environment), kDumpsPatienceMs, task.least_ms, before_reading),
+      task.world_size);
 }
 
 }  // namespace elastic::evidence

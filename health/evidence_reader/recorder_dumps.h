@@ -25,7 +25,16 @@ std::vector<hang::RankRecorder> read_recorders(const hang::EvidenceTask& task, c
                                                std::int64_t patience_ms,
                                                const std::function<Status()>& before_reading = {});
 
+// Waits for the dumps of these ranks, which were asked for by the worker store, and reads them: files that are written
+// until `patience_ms` are over, or were since the round began. It takes `least_ms` at least, also if all are there.
+std::vector<hang::RankRecorder> await_dumps(const hang::EvidenceTask& task, const hang::RecorderPlaces& places,
+                                            std::int64_t patience_ms, std::int64_t least_ms = 0,
+                                            const std::function<Status()>& before_reading = {});
+
+// Part::kRecorder and Part::kDumps.
 hang::EvidenceAnswer ask_recorders(const hang::EvidenceTask& task, const Environment& environment,
                                    const std::function<Status()>& before_reading = {});
+hang::EvidenceAnswer await_recorders(const hang::EvidenceTask& task, const Environment& environment,
+                                     const std::function<Status()>& before_reading = {});
 
 }  // namespace elastic::evidence

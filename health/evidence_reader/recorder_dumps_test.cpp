@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -52,16 +53,25 @@ class Place {
   void write(int rank, const std::string& text) const { std::ofstream(file(rank)) << text; }
   hang::RecorderPlaces& places() { return places_; }
 
-  std::vector<RankRecorder> read(std::vector<int> ranks, std::int64_t patience_ms, std::int64_t round_age_s = 1000,
-                                 const std::function<Status()>& before_reading = {}, pid_t pid = 0) {
+  std::vector<RankRecorder> read(const std::vector<int>& ranks, std::int64_t patience_ms,
+                                 std::int64_t round_age_s = 1000, const std::function<Status()>& before_reading = {},
+                                 pid_t pid = 0) {
+    return read_recorders(task(ranks, round_age_s, pid), places_, patience_ms, before_reading);
+  }
+  // What the ranks write without being asked here.
+  std::vector<RankRecorder> await(const std::vector<int>& ranks, std::int64_t patience_ms, std::int64_t least_ms = 0) {
+    return await_dumps(task(ranks, 1000, 0), places_, patience_ms, least_ms);
+  }
+
+ private:
+  static hang::EvidenceTask task(const std::vector<int>& ranks, std::int64_t round_age_s, pid_t pid) {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC_RAW, &now);
     hang::EvidenceTask task{.world_size = 4, .round_began_us = (now.tv_sec - round_age_s) * 1'000'000};
     for (const int rank : ranks) task.workers.push_back({.rank = rank, .pid = pid});
-    return read_recorders(task, places_, patience_ms, before_reading);
+    return task;
   }
 
- private:
   std::string path_;
   hang::RecorderPlaces places_;
 };
@@ -207,6 +217,35 @@ TEST_CASE("nothing is read where the reading process cannot be made ready for it
   CHECK(!read[0].dump);
   read = place.read({0}, kPatient, 1000, [] { return Status(); });
   CHECK(read[0].dump.has_value());
+}
+
+TEST_CASE(
+    "dumps that the store has asked for are awaited without the ranks' pipes, and one that does not come is late") {
+  Place place;
+  const Recorder not_asked(place, 0, [&] { place.write(0, "asked by its pipe"); });
+  place.write(0, dump_of(7).substr(0, 40));  // the rest comes later
+  std::thread writes([&] {
+    while (!std::filesystem::exists(place.file(1))) std::this_thread::yield();
+    place.write(0, dump_of(9));
+  });
+  place.write(1, dump_of(8));
+  std::vector<RankRecorder> read = place.await({0, 1}, kPatient);
+  writes.join();
+  REQUIRE(read[0].dump.has_value());
+  CHECK(read[0].dump->groups.at(0).enqueued == 9);
+  CHECK(read[1].dump.has_value());
+  read = place.await({1, 2}, 0);
+  CHECK(read[0].dump.has_value());
+  CHECK(read[1].why_not.state == Source::kLate);
+  CHECK(read[1].why_not.why == "it has written no dump within 0 s");
+}
+
+TEST_CASE("dumps are awaited for as long as others take, also where all are there") {
+  Place place;
+  place.write(0, dump_of(7));
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(place.await({0}, kPatient, 200)[0].dump.has_value());
+  CHECK(std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(200));
 }
 
 TEST_CASE("a dump that is no dump, is hostile, too great or no file is told, and nothing of it is used") {

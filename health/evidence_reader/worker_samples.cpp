@@ -1,11 +1,13 @@
 #include "health/evidence_reader/worker_samples.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 #include <thread>
 
 #include "src/base/text.h"
@@ -13,6 +15,12 @@
 
 namespace elastic::evidence {
 namespace {
+
+// By this name PyTorch (torch 2.5 and later) calls the thread of its NCCL engine that looks for /exception_dump. With
+// gloo and with the engine nccl2 there is none.
+constexpr std::string_view kThreadOfDumps = "pt_nccl_heartbt";
+// Threads of a process that are looked at.
+constexpr std::size_t kMostThreads = 4096;
 
 std::string text_of(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
@@ -26,6 +34,27 @@ std::string text_of(const std::string& path) {
     text.append(piece, static_cast<std::size_t>(count));
   }
   return text;
+}
+
+// Whether a process has a thread of this name. It takes no lock that the process may hold for long.
+bool has_thread(std::int64_t pid, std::string_view name) {
+  const std::string folder = format("/proc/{}/task", pid);
+  DIR* const threads = opendir(folder.c_str());
+  if (threads == nullptr) return false;
+  bool is_found = false;
+  std::size_t looked_at = 0;
+  while (const dirent* thread = is_found ? nullptr : readdir(threads)) {
+    if (thread->d_name[0] == '.') continue;
+    if (++looked_at > kMostThreads) break;
+    is_found = trim(text_of(format("{}/{}/comm", folder, thread->d_name))) == name;
+  }
+  closedir(threads);
+  return is_found;
+}
+
+bool reads_dump_key(const hang::EvidenceTask::Worker& worker) {
+  const auto is_its = [](std::int64_t pid) { return has_thread(pid, kThreadOfDumps); };
+  return is_its(worker.pid) || std::ranges::any_of(worker.children, is_its);
 }
 
 std::vector<hang::WorkerSamples> look(const hang::EvidenceTask& task) {
@@ -75,7 +104,8 @@ std::vector<hang::WorkerSamples> sample_twice(const hang::EvidenceTask& task) {
 }
 
 hang::EvidenceAnswer look_at_processes(const hang::EvidenceTask& task) {
-  const std::vector<hang::WorkerSamples> workers = sample_twice(task);
+  std::vector<hang::WorkerSamples> workers = sample_twice(task);
+  for (std::size_t i = 0; i < workers.size(); ++i) workers[i].reads_dump_key = reads_dump_key(task.workers[i]);
   hang::EvidenceAnswer answer;
   answer.facts.ranks = hang::rank_facts_of(workers);
   answer.facts.storage_hangs = hang::storage_hangs_for(workers);

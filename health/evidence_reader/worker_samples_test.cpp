@@ -3,11 +3,14 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <future>
 #include <string>
+#include <thread>
 
 namespace elastic::evidence {
 namespace {
@@ -64,6 +67,27 @@ TEST_CASE("workers are looked at twice: one that sleeps, one that is stopped, on
   CHECK(!answer.facts.storage_hangs);
   CHECK(answer.lines.size() == 3);
   CHECK(answer.lines[1].find("stopped") != std::string::npos);
+}
+
+TEST_CASE(
+    "a worker of PyTorch's NCCL engine has the thread that looks for the store's key, or what it has started has") {
+  const Sleeper sleeping;
+  hang::EvidenceTask task;
+  task.workers = {{.rank = 0, .pid = sleeping.pid(), .children = {getpid()}},
+                  {.rank = 1, .pid = sleeping.pid()},
+                  {.rank = 2, .pid = getpid()}};
+  std::promise<void> named, over;
+  std::thread engine([&] {
+    prctl(PR_SET_NAME, "pt_nccl_heartbt");
+    named.set_value();
+    over.get_future().wait();
+  });
+  named.get_future().wait();
+  const hang::EvidenceAnswer with = look_at_processes(task);
+  over.set_value();
+  engine.join();
+  REQUIRE(with.facts.ranks.size() == 3);
+  for (const hang::RankFacts& rank : with.facts.ranks) CHECK(rank.reads_dump_key == (rank.rank != 1));
 }
 
 TEST_CASE("a sample of a process has its state, its start and its bytes") {

@@ -96,6 +96,8 @@ struct RankFacts {
   SourceFacts recorder = {};                      // the flight recorder of this rank
   std::optional<double> gpu_watts = {};
   std::uint32_t gpu_model = 0;  // digest_of() its name; 0: unknown
+  // A thread of PyTorch looks for /exception_dump in the worker store, and dumps the flight recorder when it is there.
+  bool reads_dump_key = false;
   bool operator==(const RankFacts&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "rank", v.rank, "beat", v.beat, "beat_age_ms", v.beat_age_ms, "pid", v.pid);
@@ -103,7 +105,7 @@ struct RankFacts {
     io("wchan", v.wchan, at_most(bounds::kNameBytes));
     each(io, "cpu_percent", v.cpu_percent, "stack", v.stack, "stack_then", v.stack_then);
     each(io, "child_stack", v.child_stack, "recorder", v.recorder, "gpu_watts", v.gpu_watts);
-    io("gpu_model", v.gpu_model);
+    each(io, "gpu_model", v.gpu_model, "reads_dump_key", v.reads_dump_key);
   }
 };
 

@@ -37,9 +37,11 @@ void add_part(NodeFacts& facts, Part part, const NodeFacts& said) {
         known.state_ms = rank.state_ms;
         known.wchan = rank.wchan;
         known.cpu_percent = rank.cpu_percent;
+        known.reads_dump_key = rank.reads_dump_key;
       }
       return;
     case Part::kRecorder:
+    case Part::kDumps:
       facts.groups = said.groups;
       facts.group_facts = said.group_facts;
       for (const RankFacts& rank : said.ranks) ranks[rank.rank].recorder = rank.recorder;
@@ -68,6 +70,7 @@ void add_missing(NodeFacts& facts, Part part, const SourceFacts& source) {
   switch (part) {
     case Part::kProcesses: return;  // a state that is not known says so
     case Part::kRecorder:
+    case Part::kDumps:
       for (RankFacts& rank : facts.ranks) rank.recorder = source;
       return;
     case Part::kRas: facts.ras_source = source; return;

@@ -19,8 +19,11 @@ enum class Part : std::uint8_t {
   kGpus,          // the driver of GPUs, and the kernel's log
   kLinks,         // the ports of InfiniBand and RoCE
   kStoreClients,  // which rank has which connection to the worker store
+  kDumps,         // the dumps of flight recorders that were asked for by the worker store
 };
-constexpr auto names_of(Part) { return std::array{"processes", "recorder", "ras", "gpus", "links", "store clients"}; }
+constexpr auto names_of(Part) {
+  return std::array{"processes", "recorder", "ras", "gpus", "links", "store clients", "dumps"};
+}
 
 // The lines that a part says to people, and what a node writes of them.
 inline constexpr std::size_t kMostLines = 8192;
@@ -50,6 +53,7 @@ struct EvidenceTask {
   std::string temporary = {};
   std::vector<std::string> peers = {};  // clients of the worker store, as it sees them: "127.0.0.1:40312"
   bool ras_is_ours = false;             // NCCL_RAS_ADDR was set by elastic-run: it says nothing of whether NCCL is used
+  std::int64_t least_ms = 0;            // of Part::kDumps: it takes no less time
   bool operator==(const EvidenceTask&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "part", v.part, "world_size", v.world_size);
@@ -57,7 +61,7 @@ struct EvidenceTask {
     each(io, "addresses", v.addresses, "round_began_us", v.round_began_us);
     each(io, "gpu_program", v.gpu_program, "temporary", v.temporary);
     io("peers", v.peers, at_most(kMostStoreClients));
-    io("ras_is_ours", v.ras_is_ours);
+    each(io, "ras_is_ours", v.ras_is_ours, "least_ms", v.least_ms);
   }
 };
 

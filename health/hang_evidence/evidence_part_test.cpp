@@ -9,9 +9,14 @@ TEST_CASE("each part adds what it knows, and leaves what others have said") {
   facts.ranks = {{.rank = 2, .pid = 17}};
   NodeFacts said;
   said.storage_hangs = true;
-  said.ranks = {
-      {.rank = 2, .pid = 17, .state = ThreadState::kDisk, .state_ms = 5, .wchan = "nfs_wait", .cpu_percent = 0},
-      {.rank = 3, .pid = 18, .state = ThreadState::kRuns}};
+  said.ranks = {{.rank = 2,
+                 .pid = 17,
+                 .state = ThreadState::kDisk,
+                 .state_ms = 5,
+                 .wchan = "nfs_wait",
+                 .cpu_percent = 0,
+                 .reads_dump_key = true},
+                {.rank = 3, .pid = 18, .state = ThreadState::kRuns}};
   add_part(facts, Part::kProcesses, said);
   NodeFacts recorded;
   recorded.groups = {{"0", RankRuns::all(4)}};
@@ -37,6 +42,7 @@ TEST_CASE("each part adds what it knows, and leaves what others have said") {
   CHECK(facts.ranks[0].state == ThreadState::kDisk);
   CHECK(facts.ranks[0].wchan == "nfs_wait");
   CHECK(facts.ranks[0].recorder.state == Source::kHad);
+  CHECK(facts.ranks[0].reads_dump_key);
   CHECK(facts.ranks[1].rank == 3);
   CHECK(facts.ranks[1].gpu_watts == 118.0);
   CHECK(facts.ranks[1].gpu_model == 5);

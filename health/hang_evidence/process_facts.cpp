@@ -47,6 +47,7 @@ std::vector<RankFacts> rank_facts_of(std::span<const WorkerSamples> workers) {
     facts.state_ms = pair.first.state == pair.second.state ? pair.ms_between : 0;
     facts.wchan = pair.second.wchan;
     facts.cpu_percent = percent_of(pair);
+    facts.reads_dump_key = worker.reads_dump_key;
   }
   return all;
 }

@@ -26,6 +26,7 @@ struct WorkerSamples {
   std::int64_t pid = 0;
   ProcessPair main_thread = {};
   std::vector<ProcessPair> children = {};
+  bool reads_dump_key = false;  // RankFacts::reads_dump_key
 };
 
 // The workers of a node; `state_ms` is the time between the samples where both have the same state, else 0.

@@ -56,10 +56,10 @@ class LeaveSignals {
 
   bool shared_;
   bool interrupt_is_forwarded_;
-  int signal_ = 0;                        // see signal()
-  bool ordered_ = false;                  // it stands for an operator's order
-  std::optional<std::int64_t> asked_ms_;  // when the first one came that no worker had sent
+  bool ordered_ = false;                  // signal_ stands for an operator's order
   bool terminated_ = false;               // see terminated()
+  int signal_ = 0;                        // see signal()
+  std::optional<std::int64_t> asked_ms_;  // when the first one came that no worker had sent
 };
 
 }  // namespace elastic::agent

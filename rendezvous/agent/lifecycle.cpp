@@ -204,9 +204,17 @@ void Lifecycle::on(const StopWorkers& message, std::int64_t now_ms, Effects& out
   if (message.round != round_.number()) return;
   hang_.on(message, out);
   if (message.hangs && state_ == State::kStopping) return hurry_for_hang(now_ms, out);
-  if (!message.hangs || state_ != State::kRunning) return stop(SIGTERM, Cause::kOthersOrder, out);
+  // The store of a node that is done has to be there until the others' workers have seen its key.
+  const bool may_have_store = message.dumps && state_ == State::kSucceeded;
+  if (!message.hangs || (state_ != State::kRunning && !may_have_store)) {
+    return stop(SIGTERM, Cause::kOthersOrder, out);
+  }
   state_ = State::kStopping;
-  sweep_.begin_of_hang(message.aborts, settings_.shutdown_timeout_ms, out);
+  sweep_.begin_of_hang(message, settings_.shutdown_timeout_ms, out);
+}
+
+void Lifecycle::on(const DumpsAwaited& event, std::int64_t, Effects& out) {
+  if (event.round == round_.number() && ends_processes()) sweep_.dumps_awaited(out);
 }
 
 void Lifecycle::on(const Detached& event, std::int64_t, Effects& out) {

@@ -96,6 +96,7 @@ class Lifecycle {
   void on(const ProgressMade& event, std::int64_t now_ms, Effects& out);
   void on(const StacksCollected& event, std::int64_t now_ms, Effects& out);
   void on(const EvidenceRead& event, std::int64_t, Effects& out) { hang_.on(event, out); }
+  void on(const DumpsAwaited& event, std::int64_t now_ms, Effects& out);
   void on(const SignsSeen& event, std::int64_t now_ms, Effects& out) { hang_.on(event, now_ms, out); }
 
   void on(const protocol::PrepareRound& message, std::int64_t now_ms, Effects& out);

@@ -114,6 +114,10 @@ struct EvidenceRead {
   std::uint32_t collection = 0;
   hang::NodeFacts facts = {};
 };
+// The answer to AwaitDumps: the dumps are there, or will not come.
+struct DumpsAwaited {
+  protocol::RoundNumber round = 0;
+};
 // What the node's workers show without being asked, as it is looked at now and then.
 struct SignsSeen {
   protocol::RoundNumber round = 0;
@@ -124,7 +128,7 @@ using Event =
     std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed,
                  LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, ErrorFileWritten, AllGone,
                  TimerFired, SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound,
-                 ProgressMade, StacksCollected, EvidenceRead, SignsSeen>;
+                 ProgressMade, StacksCollected, EvidenceRead, DumpsAwaited, SignsSeen>;
 
 // --- Effects: what an agent wants done, in this order. ---
 
@@ -194,6 +198,11 @@ struct ReadEvidence {
 };
 // Read no more.
 struct StopEvidence {};
+// Set the key of the round's store, if it is here, at which workers dump their flight recorders, and read the dumps of
+// this node's. Answered by DumpsAwaited, which is not waited for longer than 5 s.
+struct AwaitDumps {
+  protocol::RoundNumber round = 0;
+};
 // Tell the user of a hang, and that it is over.
 struct TellHang {
   protocol::HangTold told;
@@ -228,7 +237,7 @@ struct Finish {
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
                             AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish,
-                            CollectStacks, ReadEvidence, StopEvidence, TellHang, TellHangOver>;
+                            CollectStacks, ReadEvidence, StopEvidence, AwaitDumps, TellHang, TellHangOver>;
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::agent

@@ -93,6 +93,32 @@ TEST_CASE("a round that hangs is stopped as such, and evidence is read no more")
   CHECK(the<StartTimer>(node.from(StopWorkers{.round = 4, .hangs = true})).delay_ms == 2'000);
 }
 
+TEST_CASE("workers that are to dump get their first signal when they have, and the store stays until then") {
+  Node node;
+  node.from(HangTold{.round = 4});
+  const Effects stopped = node.from(StopWorkers{.round = 4, .hangs = true, .dumps = true});
+  CHECK(the<AwaitDumps>(stopped).round == 4);
+  CHECK(all<SignalWorkers>(stopped).empty());
+  // One that dies of its dump is no failure that begins another stop.
+  CHECK(all<SignalWorkers>(node.on(WorkerExited{0, {.signal = SIGABRT}, 5})).empty());
+  CHECK(node.on(DumpsAwaited{3}).empty());  // of an earlier round
+  const Effects dumped = node.on(DumpsAwaited{4});
+  CHECK(all<SignalWorkers>(dumped).at(0).signal == SIGTERM);
+  the<AwaitAllGone>(dumped);
+  CHECK(node.on(DumpsAwaited{4}).empty());
+}
+
+TEST_CASE("a node whose workers have succeeded keeps its store until those of others have seen the key") {
+  Node node(false, {0, 2, 0, 4, 0, 4});
+  for (const int local_rank : {0, 1}) node.on(WorkerExited{local_rank, {}, 5});
+  const Effects stopped = node.from(StopWorkers{.round = 4, .hangs = true, .dumps = true});
+  the<AwaitDumps>(stopped);
+  CHECK(all<AwaitAllGone>(stopped).empty());
+  the<AwaitAllGone>(node.on(DumpsAwaited{4}));
+  the<CloseStore>(node.on(AllGone{}));
+  CHECK(node.life.is_idle());
+}
+
 TEST_CASE("a worker that survives SIGKILL when a hang ends the round costs the node, also where it would be ignored") {
   for (const bool fails_first : {false, true}) {
     CAPTURE(fails_first);

@@ -102,6 +102,7 @@ class Walk {
               [&](const ReadEvidence& e) {
                 answers_.emplace_back(EvidenceRead{e.order.round, e.order.collection, {}});
               },
+              [&](const AwaitDumps& e) { answers_.emplace_back(DumpsAwaited{e.round}); },
               [&](const StartWorkers&) { starts_ = true; }, [&](const Finish&) { is_over_ = true; },
               [](const auto&) {}},
           effect);
@@ -170,7 +171,7 @@ class Walk {
                                  .error_files_wait = chance(8)});
       case 2:
       case 3: return tell(RunWorkers{round, {"h", 1}});
-      case 4: return tell(StopWorkers{.round = round, .hangs = chance(4), .aborts = chance(2)});
+      case 4: return tell(StopWorkers{.round = round, .hangs = chance(4), .aborts = chance(2), .dumps = chance(2)});
       case 5: return tell(RunCheck{round, static_cast<std::uint32_t>(pick(3)), "go"});
       case 6: return tell(Awaiting{.here = 1, .least = 2, .most = 2, .for_ms = static_cast<std::int64_t>(pick(9999))});
       case 7:

@@ -46,8 +46,8 @@ class NodeWaits {
   };
 
   For what_ = For::kNothing;
-  std::int64_t since_ms_ = 0;
   bool was_idle_ = false;
+  std::int64_t since_ms_ = 0;
   std::int64_t idle_since_ms_ = 0;
   std::optional<News> news_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
@@ -25,16 +26,27 @@ void Sweep::begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_
   out.push_back(AwaitAllGone{});
 }
 
-void Sweep::begin_of_hang(bool aborts, std::int64_t patience_ms, Effects& out) {
-  patience_ms = std::min(patience_ms, kHangMs);
-  if (!aborts) {
-    begin(SIGTERM, SignalWorkers::Cause::kOthersOrder, patience_ms, out);
-    out.push_back(SignalWorkers{SIGCONT});
-    return;
+void Sweep::begin_of_hang(const protocol::StopWorkers& order, std::int64_t patience_ms, Effects& out) {
+  hang_patience_ms_ = static_cast<std::int32_t>(std::min(patience_ms, kHangMs));
+  aborts_ = order.aborts;
+  if (!order.dumps) return signal_hung(out);
+  stage_ = Stage::kDumps;
+  out.push_back(AwaitDumps{order.round});
+  out.push_back(StartTimer{kDumpsMs});
+}
+
+void Sweep::signal_hung(Effects& out) {
+  if (aborts_) {
+    begin(SIGABRT, SignalWorkers::Cause::kOurs, kAbortMs, out);
+    stage_ = Stage::kAborted;
+  } else {
+    begin(SIGTERM, SignalWorkers::Cause::kOthersOrder, hang_patience_ms_, out);
   }
-  begin(SIGABRT, SignalWorkers::Cause::kOurs, kAbortMs, out);
   out.push_back(SignalWorkers{SIGCONT});
-  stage_ = Stage::kAborted;
+}
+
+void Sweep::dumps_awaited(Effects& out) {
+  if (stage_ == Stage::kDumps) signal_hung(out);
 }
 
 void Sweep::begin_with_kill(Effects& out) {
@@ -44,13 +56,15 @@ void Sweep::begin_with_kill(Effects& out) {
 }
 
 void Sweep::kill(Effects& out) {
-  stage_ = Stage::kKilled;
+  const bool is_first = std::exchange(stage_, Stage::kKilled) == Stage::kDumps;
   out.push_back(SignalWorkers{SIGKILL});
   out.push_back(StartTimer{kNameSurvivorsMs});
+  if (is_first) out.push_back(AwaitAllGone{});
 }
 
 bool Sweep::next(Effects& out) {
   switch (stage_) {
+    case Stage::kDumps: signal_hung(out); return false;
     case Stage::kAborted:
       stage_ = Stage::kTold;
       out.push_back(SignalWorkers{.signal = SIGTERM, .cause = SignalWorkers::Cause::kOthersOrder});
@@ -75,6 +89,9 @@ void Sweep::named(const std::string& survivors, Effects& out) {
 }
 
 Waiting Sweep::waiting(const std::string& why, const std::string& who) const {
+  if (stage_ == Stage::kDumps) {
+    return {.what = format("{}: waiting for dumps of the flight recorders", why), .at_end = "stopped", .unusual = true};
+  }
   if (!has_killed()) {
     return {.what = format("{}: waiting for {}", why, who), .at_end = "killed", .unusual = true};
   }

@@ -22,13 +22,17 @@ class Sweep {
   void begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out,
              std::optional<int> spared = {});
   // The same for a round that hangs: workers that are stopped are continued, and nobody is waited for longer than
-  // kHangMs, for who hangs saves nothing. `aborts`: SIGABRT comes first, kAbortMs before SIGTERM.
-  void begin_of_hang(bool aborts, std::int64_t patience_ms, Effects& out);
+  // kHangMs, for who hangs saves nothing. With StopWorkers::aborts SIGABRT comes first, kAbortMs before SIGTERM; with
+  // StopWorkers::dumps nobody is signalled before dumps_awaited(), or kDumpsMs are over.
+  void begin_of_hang(const protocol::StopWorkers& order, std::int64_t patience_ms, Effects& out);
   static constexpr std::int64_t kHangMs = 5'000;
   static constexpr std::int64_t kAbortMs = 3'000;
+  static constexpr std::int64_t kDumpsMs = 5'000;
+  // AwaitDumps is answered.
+  void dumps_awaited(Effects& out);
   // The same with SIGKILL at once.
   void begin_with_kill(Effects& out);
-  // Sends SIGKILL now to processes whose end is awaited already.
+  // Sends SIGKILL now to processes that are being ended already.
   void kill(Effects& out);
   // The timer has fired: takes the next step. True: that was the last one, nobody waits any more for what is left.
   [[nodiscard]] bool next(Effects& out);
@@ -45,9 +49,12 @@ class Sweep {
   Waiting waiting(const std::string& why, const std::string& who) const;
 
  private:
-  enum class Stage : std::uint8_t { kAborted, kTold, kKilled, kNamed };
+  enum class Stage : std::uint8_t { kDumps, kAborted, kTold, kKilled, kNamed };
+  void signal_hung(Effects& out);
 
   std::int64_t stuck_timeout_ms_;
+  std::int32_t hang_patience_ms_ = 0;  // of begin_of_hang(); at most kHangMs
+  bool aborts_ = false;                // of begin_of_hang()
   Stage stage_ = Stage::kTold;
   std::string survivors_;    // what named() was last told in this sweep
   std::string left_behind_;  // see left_behind()

@@ -117,7 +117,7 @@ TEST_CASE("a sweep says whom it waits for and what happens at the end; names onl
 TEST_CASE("of a round that hangs nobody is waited for longer than 5 s, and who is stopped goes on to its end") {
   Sweep sweep(5000);
   Effects out;
-  sweep.begin_of_hang(false, 30'000, out);
+  sweep.begin_of_hang({.hangs = true}, 30'000, out);
   REQUIRE(out.size() == 4);
   CHECK(std::get<SignalWorkers>(out[0]).signal == SIGTERM);
   CHECK(std::get<SignalWorkers>(out[0]).cause == Cause::kOthersOrder);
@@ -129,14 +129,14 @@ TEST_CASE("of a round that hangs nobody is waited for longer than 5 s, and who i
   is_kill(killed);
   // The user's own time may be shorter.
   Effects shorter;
-  sweep.begin_of_hang(false, 1000, shorter);
+  sweep.begin_of_hang({.hangs = true}, 1000, shorter);
   CHECK(std::get<StartTimer>(shorter[1]).delay_ms == 1000);
 }
 
 TEST_CASE("workers whose stacks could not be read get SIGABRT first, 3 s before SIGTERM") {
   Sweep sweep(5000);
   Effects out;
-  sweep.begin_of_hang(true, 30'000, out);
+  sweep.begin_of_hang({.hangs = true, .aborts = true}, 30'000, out);
   CHECK(std::get<SignalWorkers>(out[0]).signal == SIGABRT);
   CHECK(std::get<StartTimer>(out[1]).delay_ms == 3000);
   CHECK(!sweep.has_killed());
@@ -149,4 +149,43 @@ TEST_CASE("workers whose stacks could not be read get SIGABRT first, 3 s before 
   Effects killed;
   CHECK(!sweep.next(killed));
   is_kill(killed);
+}
+
+TEST_CASE("where dumps are asked for nobody is signalled before they are there, or 5 s are over") {
+  for (const bool aborts : {false, true}) {
+    for (const bool are_there : {false, true}) {
+      CAPTURE(aborts);
+      CAPTURE(are_there);
+      Sweep sweep(5000);
+      Effects out;
+      sweep.begin_of_hang({.round = 4, .hangs = true, .aborts = aborts, .dumps = true}, 1000, out);
+      REQUIRE(out.size() == 2);
+      CHECK(std::get<AwaitDumps>(out[0]).round == 4);
+      CHECK(std::get<StartTimer>(out[1]).delay_ms == 5000);
+      CHECK(!sweep.has_killed());
+      CHECK(sweep.waiting("stopping", "2 workers").what == "stopping: waiting for dumps of the flight recorders");
+      Effects signalled;
+      if (are_there) sweep.dumps_awaited(signalled);
+      if (!are_there) CHECK(!sweep.next(signalled));
+      REQUIRE(signalled.size() == 4);
+      CHECK(std::get<SignalWorkers>(signalled[0]).signal == (aborts ? SIGABRT : SIGTERM));
+      CHECK(std::get<StartTimer>(signalled[1]).delay_ms == (aborts ? 3000 : 1000));
+      CHECK(std::holds_alternative<AwaitAllGone>(signalled[2]));
+      CHECK(std::get<SignalWorkers>(signalled[3]).signal == SIGCONT);
+      Effects late;
+      sweep.dumps_awaited(late);
+      CHECK(late.empty());
+    }
+  }
+}
+
+TEST_CASE("who insists while dumps are awaited has processes killed, and their end awaited") {
+  Sweep sweep(5000);
+  Effects out;
+  sweep.begin_of_hang({.hangs = true, .dumps = true}, 30'000, out);
+  Effects killed;
+  sweep.kill(killed);
+  REQUIRE(killed.size() == 3);
+  is_kill(killed);
+  CHECK(std::holds_alternative<AwaitAllGone>(killed[2]));
 }

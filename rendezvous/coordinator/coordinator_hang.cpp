@@ -81,6 +81,7 @@ void Coordinator::leave_out_as_before(const CarriedHang& hang) {
 void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   stopping_.hang = end.because;
   stopping_.aborts = end.aborts;
+  stopping_.dumps = end.dumps;
   if (!end.fatal.empty()) stopping_.fails(end.fatal);
   stop_round(out);
   hang_.round_ends(now_ms_);

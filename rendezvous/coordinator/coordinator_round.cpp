@@ -218,7 +218,8 @@ void Coordinator::tell_to_stop(Node& node, Effects& out) {
   out.push_back(Send{*node.session, StopWorkers{.round = *round_,
                                                 .scope = RestartScope::kJob,
                                                 .hangs = !stopping_.hang.empty(),
-                                                .aborts = stopping_.aborts.contains(node.agent)}});
+                                                .aborts = stopping_.aborts.contains(node.agent),
+                                                .dumps = stopping_.dumps}});
 }
 
 void Coordinator::has_stopped(Node& node, Effects& out) {

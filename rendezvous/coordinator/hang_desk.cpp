@@ -6,6 +6,7 @@
 
 #include "health/hang/hang_judge.h"
 #include "health/hang/hang_moves.h"
+#include "health/hang/late_dumps.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -377,7 +378,8 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
   }
   HangCharges::Decision decision = charges_.charge(hang);
   End end{.because = format("the job hung: {}", verdict.cause),
-          .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause)};
+          .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
+          .dumps = hang::want_dump_key(picture.facts())};
   suspects_links_ = verdict.rule == kRuleOfLinks;
   for (const auto& [agent, why] : whys) {
     const std::string identity = now.roster.at(agent).identity();

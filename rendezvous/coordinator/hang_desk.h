@@ -56,6 +56,7 @@ class HangDesk {
     // Nodes that leave the job, with the reason as a clause.
     std::map<protocol::AgentId, std::string> out = {};
     std::set<protocol::AgentId> aborts = {};  // nodes of whose workers not all stacks could be read
+    bool dumps = false;                       // StopWorkers::dumps
   };
   // A verdict that was told.
   struct Told {

@@ -240,6 +240,20 @@ TEST_CASE("workers of a node of which not all stacks were read are to tell them 
   for (const auto& [session, order] : stopped) CHECK(order.aborts == (job.first_rank(session) == 0));
 }
 
+TEST_CASE("where a recorder was not had, and can be by the store, all nodes let their workers dump before they stop") {
+  for (const bool was_had : {false, true}) {
+    CAPTURE(was_had);
+    Watched job(2, restarting());
+    job.facts.facts.nodes[0].store_source = {hang::Source::kHad};
+    job.facts.rank(3).recorder = {was_had ? hang::Source::kHad : hang::Source::kLate};
+    job.facts.rank(3).reads_dump_key = true;
+    job.step(1, 1);
+    const auto stopped = job.all_tell(job.hang()).all<StopWorkers>();
+    REQUIRE(stopped.size() == 2);
+    for (const auto& [session, order] : stopped) CHECK(order.dumps == !was_had);
+  }
+}
+
 TEST_CASE("progress while evidence is collected calls the restart off") {
   Watched job(2, restarting());
   job.step(1, 1);

@@ -198,8 +198,8 @@ std::string clause(const RunWorkers& message) {
                 message.store.port);
 }
 std::string clause(const StopWorkers& message) {
-  return format("stop the workers of round {}{}{}", message.round, message.hangs ? ", which hangs" : "",
-                message.aborts ? ", by SIGABRT first" : "");
+  return format("stop the workers of round {}{}{}{}", message.round, message.hangs ? ", which hangs" : "",
+                message.aborts ? ", by SIGABRT first" : "", message.dumps ? ", after their dumps" : "");
 }
 std::string clause(const EndJob& message) { return format("end: {}", in_words(message.verdict)); }
 std::string clause(const RunCheck& message) {

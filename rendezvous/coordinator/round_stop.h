@@ -44,6 +44,7 @@ struct RoundStop {
   // Why the round was stopped for a hang, as a clause; empty: it was not.
   std::string hang = {};
   std::set<protocol::AgentId> aborts = {};  // with `hang`: nodes with StopWorkers::aborts
+  bool dumps = false;                       // with `hang`: StopWorkers::dumps
   std::string other = {};                   // a reason that --max-restarts does not count: scaling up, an unfit node
   bool by_check = false;                    // `other` comes from the check before training
 

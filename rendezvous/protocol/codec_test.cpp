@@ -76,12 +76,12 @@ TEST_CASE("every message of a coordinator comes back with all its fields") {
 
 TEST_CASE("a frame is a length, a type, a stamp and fields, all with the highest byte first") {
   const ByteString bytes = frame_of(CoordinatorMessage(StopWorkers{.round = 0x01020304, .scope = RestartScope::kNode}));
-  CHECK(bytes == ByteString{0x00, 0x00, 0x00, 0x14, 0x32, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
-                            0x88, 0x99, 0xAA, 0xBB, 0xCC, 0x01, 0x02, 0x03, 0x04, 0x01, 0x00, 0x00});
+  CHECK(bytes == ByteString{0x00, 0x00, 0x00, 0x15, 0x32, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+                            0x99, 0xAA, 0xBB, 0xCC, 0x01, 0x02, 0x03, 0x04, 0x01, 0x00, 0x00, 0x00});
   const Frame frame = only_frame(bytes);
   CHECK(frame.type == FrameType::kStopWorkers);
   CHECK(frame.stamp == Stamp{0x1122334455667788, 0x99AABBCC, 0x01020304});
-  CHECK(frame.fields.size() == 3);
+  CHECK(frame.fields.size() == 4);
 }
 
 TEST_CASE("every type has a name, and only the messages of a side are that side's") {

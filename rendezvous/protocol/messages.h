@@ -353,12 +353,16 @@ struct StopWorkers {
   // With `hangs`: not all stacks of this node's workers could be read. They get SIGABRT first, by which Python tells
   // its stack itself (PYTHONFAULTHANDLER).
   bool aborts = false;
+  // With `hangs`: recorders of the round's ranks were not had, and can be by /exception_dump in the round's store. No
+  // node signals its workers before they have had the time to dump.
+  bool dumps = false;
   bool operator==(const StopWorkers&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("scope", v.scope);
     io.if_set("hangs", v.hangs);
     io.if_set("aborts", v.aborts);
+    io.if_set("dumps", v.dumps);
   }
 };
 struct EndJob {

@@ -338,7 +338,8 @@ void Server::close_silent_newcomers() {
 }
 
 Replies& Server::replies_to(ClientId client) {
-  if (client == serving_->client) return serving_->replies;
+  if (client == kNobody) return to_nobody_;
+  if (serving_ != nullptr && client == serving_->client) return serving_->replies;
   const auto found = connections_.find(client);
   ELASTIC_CHECK(found != connections_.end());
   Connection* const woken = found->second.get();

@@ -72,6 +72,10 @@ class Server final : private Outbox {
 
   Stats stats() const;
 
+  // Sets /exception_dump, unless it is there, as PyTorch's NCCL engine does when a collective has timed out: all ranks
+  // that look for it dump their flight recorders, and end some minutes later. It names rank -1, for none has timed out.
+  void ask_for_dumps();
+
   // Who waits for which keys, and who has come to the init of a group that somebody waits in. It takes longer the more
   // clients wait, not the more keys there are.
   StoreView view(int world_size) const;
@@ -113,6 +117,7 @@ class Server final : private Outbox {
   // Arranges for free memory to be returned to the system a while after much of it has become free.
   void watch_memory();
   void give_memory_back();
+  static constexpr ClientId kNobody = 0;  // ourselves
   void close_silent_newcomers();
   Replies& replies_to(ClientId client) override;
 
@@ -132,7 +137,8 @@ class Server final : private Outbox {
   std::unordered_map<ClientId, std::unique_ptr<Connection>> connections_;
   std::vector<Connection*> woken_;  // other clients that got replies by the commands being carried out
   Connection* serving_ = nullptr;   // the client whose commands are being carried out
-  ClientId last_client_ = 0;
+  ClientId last_client_ = kNobody;
+  Replies to_nobody_;        // to what we set ourselves, which has none
   std::size_t sending_ = 0;  // how many connections have replies that no slice contains yet
   // The sum of all connections' transit_bytes. Each is as old as its connection's last request, and replies may have
   // been read since: before the bound is applied a sum that exceeds it is computed again.

@@ -1,3 +1,4 @@
+// What a store knows of a round that makes no progress, and what it tells its workers then.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,14 +14,27 @@ namespace {
 
 // PyTorch's NCCL backend sets it in the store itself, behind no prefix: 4 bytes in the host's order.
 constexpr std::string_view kTimedOut = "/exception_dump";
+constexpr std::int32_t kNoRank = -1;
 
 int rank_of(std::string_view value) {
-  std::int32_t rank = -1;
+  std::int32_t rank = kNoRank;
   if (value.size() == sizeof rank) std::memcpy(&rank, value.data(), sizeof rank);
-  return std::max<std::int32_t>(rank, -1);
+  return std::max(rank, kNoRank);
 }
 
 }  // namespace
+
+void Server::ask_for_dumps() {
+  if (keyspace_->has_key(kTimedOut)) return;
+  Command set;
+  set.op = Op::kSet;
+  set.key = kTimedOut;
+  set.value.resize(sizeof kNoRank);
+  std::memcpy(set.value.data(), &kNoRank, sizeof kNoRank);
+  // A store that is full has no room for it: then there are no dumps.
+  (void)keyspace_->apply(kNobody, set, *this);
+  send_to_woken();
+}
 
 StoreView Server::view(int world_size) const {
   StoreView out;

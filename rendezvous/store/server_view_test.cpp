@@ -37,6 +37,9 @@ class Store {
     REQUIRE(made.receive(4) == "1234");
     return made;
   }
+  void ask_for_dumps() {
+    loop_.on_loop([&] { server_->ask_for_dumps(); });
+  }
   // It waits when the view has as many clients as it should.
   StoreView view_of(std::size_t waiting, int world_size) {
     StoreView view;
@@ -90,6 +93,28 @@ TEST_CASE("a view of a store has the rank that has set /exception_dump, and -1 f
   CHECK(store.view_of(0, 8).first_to_time_out == 5);
   Client other = store.client(set("/exception_dump", "no rank"));
   CHECK(store.view_of(0, 8).first_to_time_out == -1);
+}
+
+TEST_CASE(
+    "a store asks for dumps as PyTorch does, with four bytes that name no rank, and wakes who waits for the key") {
+  Store store;
+  Client waiting = store.client("");
+  REQUIRE(waiting.send(wait({"/exception_dump"})));
+  CHECK(!store.view_of(1, 8).first_to_time_out);
+  store.ask_for_dumps();
+  CHECK(waiting.receive(1) == std::string(1, '\0'));
+  CHECK(store.view_of(0, 8).first_to_time_out == -1);
+  REQUIRE(waiting.send(get("/exception_dump")));
+  const std::string four_bytes("\4\0\0\0\0\0\0\0\xff\xff\xff\xff", 12);
+  CHECK(waiting.receive(12) == four_bytes);
+}
+
+TEST_CASE("a store that asks for dumps leaves the name of the rank that has asked before") {
+  Store store;
+  const std::string rank_5("\5\0\0\0", 4);
+  Client setter = store.client(set("/exception_dump", rank_5));
+  store.ask_for_dumps();
+  CHECK(store.view_of(0, 8).first_to_time_out == 5);
 }
 
 TEST_CASE("a view of a store has its bounds: a long key, and more keys of a client than that, are left out") {

@@ -110,6 +110,10 @@ void StoreHost::end_server() {
   server_.reset();
 }
 
+void StoreHost::ask_for_dumps() {
+  if (server_) server_->ask_for_dumps();
+}
+
 std::optional<StoreView> StoreHost::view(int world_size) const {
   if (!server_) return {};
   return server_->view(world_size);

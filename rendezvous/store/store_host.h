@@ -33,6 +33,9 @@ class StoreHost {
   // What the round's store knows of who waits (Server::view); nothing if it is not here.
   std::optional<StoreView> view(int world_size) const;
 
+  // Server::ask_for_dumps(), if the round's store is here.
+  void ask_for_dumps();
+
   // The status of the open store, with how often each operation was requested in all rounds; empty if no store was ever
   // opened.
   status::Store status() const;

@@ -127,7 +127,8 @@ std::string text(const CoordinatorMessage& message) {
           [](const RunCheck& m) { return format("RunCheck: round {}, phase {}, {}", m.round, m.phase, m.order); },
           [](const RunWorkers& m) { return format("RunWorkers: round {}, store at port {}", m.round, m.store.port); },
           [](const StopWorkers& m) {
-            return format("StopWorkers: round {}{}{}", m.round, m.hangs ? ", hangs" : "", m.aborts ? ", aborts" : "");
+            return format("StopWorkers: round {}{}{}{}", m.round, m.hangs ? ", hangs" : "", m.aborts ? ", aborts" : "",
+                          m.dumps ? ", dumps" : "");
           },
           [](const EndJob& m) { return format("EndJob: {}", text(m.verdict)); },
           [](const Dismiss& m) { return format("Dismiss: {}", m.details); },

@@ -234,6 +234,7 @@ class Job {
   void perform(const agent::CollectStacks&) { must(false, "nobody asks for stacks here"); }
   void perform(const agent::ReadEvidence&) { must(false, "hangs are not looked for here"); }
   void perform(const agent::StopEvidence&) { must(false, "hangs are not looked for here"); }
+  void perform(const agent::AwaitDumps&) { must(false, "hangs are not looked for here"); }
   void perform(const agent::TellHang&) { must(false, "hangs are not looked for here"); }
   void perform(const agent::TellHangOver&) { must(false, "hangs are not looked for here"); }
 

@@ -241,6 +241,7 @@ void Node::perform(const agent::Effect& effect) {
           [&](const agent::Finish& e) { finish(e); },
           [&](const agent::ReadEvidence& e) { read_evidence(e.order); },
           [&](const agent::StopEvidence&) { ++reading_; },
+          [&](const agent::AwaitDumps& e) { on(agent::Event{agent::DumpsAwaited{e.round}}); },
           [&](const agent::TellHang&) {},
           [&](const agent::TellHangOver&) {},
       },

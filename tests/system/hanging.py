@@ -110,6 +110,48 @@ def worker_of_hosts(before):
     return _BEGINNING + before + _ON_HOSTS + _COLLECTIVES
 
 
+# --- What PyTorch's flight recorder writes. -----------------------------------------------------------------
+
+# What a rank's recorder has: rank 1 has launched 6 collectives, the others 7. And what a hostile dump has.
+RECORDER = """
+import json, pickle
+
+
+class Runs:
+    def __reduce__(self):
+        return os.system, (f"touch {directory}/was_run",)
+
+
+def entry(number, is_over):
+    return {"record_id": number - 1, "process_group": ["0", "default_pg"], "collective_seq_id": number, "p2p_seq_id": 0,
+            "profiling_name": "nccl:all_reduce", "input_sizes": [[4]], "input_dtypes": ["Float"], "output_sizes": [[4]],
+            "state": "completed" if is_over else "started", "retired": is_over, "is_p2p": False}
+
+
+def recorded():
+    entries = [entry(number, True) for number in range(1, 7)] + ([entry(7, False)] if rank != 1 else [])
+    return {"version": "2.10", "entries": entries,
+            "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(world)))}}}
+
+
+# In the opcodes of protocol 2 that PyTorch writes.
+def pickled(value):
+    if isinstance(value, dict):
+        return b"}(" + b"".join(pickled(each) for item in value.items() for each in item) + b"u"
+    if isinstance(value, list):
+        return b"](" + b"".join(map(pickled, value)) + b"e"
+    if isinstance(value, str):
+        return b"X" + struct.pack("<I", len(value)) + value.encode()
+    return {True: b"\\x88", False: b"\\x89"}[value] if isinstance(value, bool) else b"J" + struct.pack("<i", value)
+
+
+def write_dump(path, dump):
+    with open(path + ".new", "wb") as file:
+        file.write(dump)
+    os.rename(path + ".new", path)
+"""
+
+
 # --- What hangs. --------------------------------------------------------------------------------------------
 
 # How a rank may stand in the place where a script loads its next batch: {name: the function}.

@@ -56,7 +56,7 @@ while True:
 
 def task(part, workers, **others):
     return {"part": part, "world_size": 4, "workers": workers, "addresses": ["127.0.0.1"], "round_began_us": 0,
-            "gpu_program": "", "temporary": "/tmp", "peers": [], "ras_is_ours": False} | others
+            "gpu_program": "", "temporary": "/tmp", "peers": [], "ras_is_ours": False, "least_ms": 0} | others
 
 
 def worker(rank, pid):

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hanging import GLOO_KEYS, WORKER
+from hanging import GLOO_KEYS, RECORDER, WORKER
 from harness import alive, wait_until
 from http_client import http_port, status
 from raw_store import HELLO, SET, WAIT, keys, request, text
@@ -265,23 +265,9 @@ all_reduce()
     ras.wait()
 
 
-# Reads its pipe as PyTorch's flight recorder does, and dumps when something comes; then it waits, or stands. Rank 1 has
-# launched 6 collectives, the others 7. What TORCH_NCCL_DEBUG_INFO_* name are the stems of both files.
-RECORDS = """
-import json, pickle
-
-
-class Runs:
-    def __reduce__(self):
-        return os.system, (f"touch {directory}/was_run",)
-
-
-def entry(number, is_over):
-    return {"record_id": number - 1, "process_group": ["0", "default_pg"], "collective_seq_id": number, "p2p_seq_id": 0,
-            "profiling_name": "nccl:all_reduce", "input_sizes": [[4]], "input_dtypes": ["Float"], "output_sizes": [[4]],
-            "state": "completed" if is_over else "started", "retired": is_over, "is_p2p": False}
-
-
+# Reads its pipe as PyTorch's flight recorder does, and dumps when something comes; then it waits, or stands. What
+# TORCH_NCCL_DEBUG_INFO_* name are the stems of both files.
+RECORDS = RECORDER + """
 def record():
     pipe, dump = (os.environ[f"TORCH_NCCL_DEBUG_INFO_{name}"] + str(rank) for name in ("PIPE_FILE", "TEMP_FILE"))
     os.mkfifo(pipe + ".pipe")
@@ -290,14 +276,8 @@ def record():
     writing = os.open(pipe + ".pipe", os.O_WRONLY)  # so that reading waits
     note(f"records_{rank}")
     while os.read(reading, 128):
-        entries = [entry(number, True) for number in range(1, 7)] + ([entry(7, False)] if rank != 1 else [])
-        text = json.dumps({"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}},
-                           "entries": entries}).encode()
-        if rank == 0 and HOSTILE:
-            text = pickle.dumps(Runs(), protocol=2)
-        with open(dump + ".new", "wb") as file:
-            file.write(text)
-        os.rename(dump + ".new", dump)
+        hostile = rank == 0 and HOSTILE
+        write_dump(dump, pickle.dumps(Runs(), protocol=2) if hostile else json.dumps(recorded()).encode())
 
 
 threading.Thread(target=record, daemon=True).start()
