@@ -435,22 +435,44 @@ Status check_progress_pattern(const ParsedFlags& flags) {
   return bad(flags.input(FlagId::kProgressPattern), made.error().reason, made.error().remedy);
 }
 
-// NVRx's client gets these names, as UTF-8.
-Status check_progress_sections(const ParsedFlags& flags) {
-  const std::string& text = flags.text(FlagId::kProgressSections);
-  if (text.empty()) return {};
-  const std::vector<std::string> names = split(text, ',');
-  if (names.size() > limits::kNvrxSections) {
-    return bad(flags.input(FlagId::kProgressSections), format("more than {} names", limits::kNvrxSections),
-               "name the sections that scripts open");
-  }
-  for (const std::string& name : names) {
-    const bool is_plain = std::ranges::all_of(name, [](char each) { return each > ' ' && each <= '~'; });
-    if (!name.empty() && is_plain && name.size() <= limits::kNvrxSectionBytes) continue;
-    return bad(flags.input(FlagId::kProgressSections),
-               format("\"{}\" is no name of 1 to {} ASCII characters without blanks", printable(name),
+// "step:30": the name of a section, and its limit.
+Result<CheckedFlags::Section> check_section(std::string_view text, std::string_view input) {
+  const std::size_t colon = text.rfind(':');
+  CheckedFlags::Section section{.name = std::string(text.substr(0, colon)), .limit_seconds = {}};
+  // NVRx's client gets the names, as UTF-8.
+  const bool is_plain = std::ranges::all_of(section.name, [](char each) { return each > ' ' && each <= '~'; });
+  if (section.name.empty() || !is_plain || section.name.size() > limits::kNvrxSectionBytes) {
+    return bad(input,
+               format("\"{}\" is no name of 1 to {} ASCII characters without blanks", printable(section.name),
                       limits::kNvrxSectionBytes),
                "name the sections that scripts open, separated by commas");
+  }
+  if (colon == std::string_view::npos) return section;
+  const auto seconds = check_span(text.substr(colon + 1), input);
+  if (!seconds) {
+    return bad(input, format("the limit of section \"{}\": {}", section.name, seconds.error().reason),
+               "give seconds, or a number with s, m or h, such as step:90s, or leave the limit out");
+  }
+  section.limit_seconds = *seconds;
+  return section;
+}
+
+Status check_progress_sections(CheckedFlags& checked, const ParsedFlags& flags) {
+  const std::string& text = flags.text(FlagId::kProgressSections);
+  const std::string input = flags.input(FlagId::kProgressSections);
+  if (text.empty()) return {};
+  const std::vector<std::string> parts = split(text, ',');
+  if (parts.size() > limits::kNvrxSections) {
+    return bad(input, format("more than {} names", limits::kNvrxSections), "name the sections that scripts open");
+  }
+  for (const std::string& part : parts) {
+    auto section = check_section(part, input);
+    if (!section) return std::unexpected(std::move(section.error()));
+    if (std::ranges::find(checked.progress_sections, section->name, &CheckedFlags::Section::name) !=
+        checked.progress_sections.end()) {
+      return bad(input, format("section \"{}\" is named twice", section->name), "name each section once");
+    }
+    checked.progress_sections.push_back(*std::move(section));
   }
   return {};
 }
@@ -506,7 +528,7 @@ Result<CheckedFlags> check_flags(const ParsedFlags& flags) {
   if (status) status = check_on_event(checked.on_event_kinds, flags);
   if (status) status = check_event_log_handler(flags);
   if (status) status = check_progress_pattern(flags);
-  if (status) status = check_progress_sections(flags);
+  if (status) status = check_progress_sections(checked, flags);
   if (status) status = check_hang(checked, flags);
   if (!status) return std::unexpected(std::move(status.error()));
   return checked;

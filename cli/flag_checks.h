@@ -103,6 +103,11 @@ struct CheckedFlags {
   std::optional<std::int64_t> shutdown_timeout_seconds;    // none: not given by flag or PET variable
   std::optional<std::int64_t> hang_timeout_seconds;        // nothing: not given
   std::optional<std::int64_t> hang_first_timeout_seconds;  // the same
+  struct Section {
+    std::string name;
+    std::optional<std::int64_t> limit_seconds;  // nothing: it has none of its own
+  };
+  std::vector<Section> progress_sections;
   std::vector<int> signals;
   std::vector<std::string> unknown_signals;  // in --signals-to-handle: passed over, as torchrun does
   std::vector<int> forward_signals;          // none of them in `signals`

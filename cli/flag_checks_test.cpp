@@ -292,4 +292,21 @@ TEST_CASE("names of sections are words of ASCII, so many that NVRx's client can 
   std::string many = "a";
   for (int i = 0; i < 64; ++i) many += ",a";
   CHECK(complains({"--progress-sections=" + many}, "more than 64 names"));
+  CHECK(complains({"--progress-sections=a,b,a"}, "section \"a\" is named twice"));
+}
+
+TEST_CASE("sections may have limits, as for ft_launcher") {
+  const auto checked = check({"--progress-sections=setup:600,step:30s,checkpointing"});
+  REQUIRE(checked.has_value());
+  REQUIRE(checked->progress_sections.size() == 3);
+  CHECK(checked->progress_sections[0].name == "setup");
+  CHECK(checked->progress_sections[0].limit_seconds == 600);
+  CHECK(checked->progress_sections[1].limit_seconds == 30);
+  CHECK(!checked->progress_sections[2].limit_seconds);
+  CHECK(complains({"--progress-sections=step:soon"},
+                  "--progress-sections=step:soon: the limit of section \"step\": "
+                  "this is not a time"));
+  CHECK(complains({"--progress-sections=step:0"}, "the limit of section \"step\": the time must be above 0"));
+  CHECK(complains({"--progress-sections=step:"}, "this is not a time"));
+  CHECK(complains({"--progress-sections=:30"}, "\"\" is no name"));
 }

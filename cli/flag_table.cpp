@@ -316,8 +316,11 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "setup,step,checkpointing",
      .metavar = "NAMES",
      .help = "with --progress-from=nvrx: the sections that scripts open, with commas between",
-     .more = "They are the names that ft_launcher takes from --ft-rank-section-timeouts. NVRx's client learns its "
-             "limits for all of them at once, so that each has to occur."},
+     .more =
+         "They are the names that ft_launcher takes from --ft-rank-section-timeouts, and may have limits as there: "
+         "setup:600,step:30s,checkpointing:5m. While the rank that has been silent the longest is in a section "
+         "with a limit, that takes the place of --hang-timeout; the first node's limits hold for all. NVRx's client "
+         "learns its own limits for all sections at once, so that each has to occur."},
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .family = kTorchrun,

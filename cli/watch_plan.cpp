@@ -1,5 +1,6 @@
 #include "cli/watch_plan.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -26,11 +27,13 @@ class WatchPlanner {
       entry("progress pattern", printable(progress.pattern, kShownBytes), flags_.origin_text(FlagId::kProgressPattern));
     progress.reads_metrics_file = from == "dlrover" && !is_set("RUNTIME_METRICS_PATH");
     progress.serves_nvrx = from == "nvrx" && !is_set("FT_RANK_MONITOR_IPC_SOCKET") && !is_set("FT_LAUNCHER_IPC_SOCKET");
-    const std::string& sections = flags_.text(FlagId::kProgressSections);
     if (flags_.is_given(FlagId::kProgressSections) && from != "nvrx") {
       warn(format("{}: it is ignored without --progress-from=nvrx", flags_.input(FlagId::kProgressSections)));
     }
-    if (progress.serves_nvrx && !sections.empty()) progress.nvrx_sections = split(sections, ',');
+    if (!progress.serves_nvrx) return;
+    for (const CheckedFlags::Section& section : checked_.progress_sections) {
+      progress.nvrx_sections.push_back(section.name);
+    }
   }
 
   // When a job that shows no progress is taken for one that hangs.
@@ -40,7 +43,11 @@ class WatchPlanner {
     const auto restarts = checked_.rdzv_conf.integer("hang_restarts");
     if (restarts && hang != "restart")
       warn(format("{}: hang_restarts is ignored without --hang=restart", flags_.input(FlagId::kRdzvConf)));
-    if (hang == "off") return entry("hangs", "nobody looks for them", flags_.origin_text(FlagId::kHang));
+    if (hang == "off") {
+      if (have_limits())
+        warn(format("{}: limits are ignored with --hang=off", flags_.input(FlagId::kProgressSections)));
+      return entry("hangs", "nobody looks for them", flags_.origin_text(FlagId::kHang));
+    }
     rules.hang = protocol::JobRules::Hang::kReport;
     if (hang == "restart") {
       rules.hang_restarts = static_cast<int>(restarts.value_or(kHangRestarts));
@@ -55,6 +62,7 @@ class WatchPlanner {
       rules.hang_first_timeout_ms = *seconds * 1000;
       entry("hang at first", format("no first step for {} s", *seconds), flags_.origin_text(FlagId::kHangFirstTimeout));
     }
+    plan_sections(rules.hang_sections);
   }
 
   void plan_file_timers() {
@@ -66,6 +74,20 @@ class WatchPlanner {
   }
 
  private:
+  bool have_limits() const {
+    return std::ranges::any_of(checked_.progress_sections,
+                               [](const CheckedFlags::Section& section) { return section.limit_seconds.has_value(); });
+  }
+  // Sections are of NVRx's client.
+  void plan_sections(hang::SectionLimits& limits) {
+    if (!plan_.settings.progress.serves_nvrx) return;
+    for (const CheckedFlags::Section& section : checked_.progress_sections) {
+      if (section.limit_seconds) limits.push_back({section.name, *section.limit_seconds * 1000});
+    }
+    if (!limits.empty()) {
+      entry("hang in sections", "no sign for " + hang::text_of(limits), flags_.origin_text(FlagId::kProgressSections));
+    }
+  }
   bool is_set(std::string_view name) const { return lookup(environment_, name).has_value(); }
   void entry(std::string name, std::string value, std::string origin) {
     plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});

@@ -44,6 +44,14 @@ TEST_CASE("NVRx's client is served where the flag asks for it and no variable of
   CHECK(t.good({"--progress-from=nvrx", "--progress-sections=a,b", "train.py"}).settings.progress.nvrx_sections ==
         std::vector<std::string>{"a", "b"});
   CHECK(t.good({"--progress-sections=a", "train.py"}).warnings.size() == 1);
+  const std::string limits = "--progress-sections=setup:10m,step:30,checkpointing";
+  const LaunchPlan limited = t.good({"--progress-from=nvrx", limits, "train.py"});
+  CHECK(limited.settings.node.rules.hang_sections == hang::SectionLimits{{"setup", 600'000}, {"step", 30'000}});
+  CHECK(limited.settings.progress.nvrx_sections == plan.settings.progress.nvrx_sections);
+  const LaunchPlan off = t.good({"--progress-from=nvrx", limits, "--hang=off", "train.py"});
+  CHECK(off.settings.node.rules.hang_sections.empty());
+  REQUIRE(off.warnings.size() == 1);
+  CHECK(off.warnings[0] == limits + ": limits are ignored with --hang=off");
   t.environment.emplace_back("FT_LAUNCHER_IPC_SOCKET=/of/the/user");
   CHECK(!t.good({"--progress-from=nvrx", "train.py"}).settings.progress.serves_nvrx);
 }

@@ -187,7 +187,8 @@ protocol::ProgressOfRank ProgressHost::of_rank(const progress::NodeProgress::Spe
           .millisteps_per_second = is.millisteps_per_second,
           .age_ms = is.age_ms,
           .source = is.source,
-          .phase = is.phase};
+          .phase = is.phase,
+          .section = is.section};
 }
 
 void ProgressHost::tell(status::Node& node) const {

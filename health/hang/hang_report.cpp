@@ -63,6 +63,11 @@ std::string place_text(const RankGroup& group) {
 
 std::string silence_text(std::int64_t silent_ms, const HangStory& story) {
   std::vector<std::string> parts;
+  if (!story.section.empty()) {
+    const std::string rank = story.section_rank < 0 ? "" : format(", in which rank {} is", story.section_rank);
+    parts.push_back(format("limit of section \"{}\"{}: {}", printable(story.section, bounds::kNameBytes), rank,
+                           span_text(story.limit.limit_ms)));
+  }
   if (story.longest_gap_ms > 0) parts.push_back("longest gap before: " + span_text(story.longest_gap_ms));
   if (!story.last_line.empty()) {
     std::string last = format("last step line: \"{}\"", printable(trim(story.last_line), kLineBytes));
@@ -229,6 +234,8 @@ Json hang_json(const HangPicture& picture, const HangVerdict& verdict, const Han
   hang.set("silent_s", static_cast<double>(story.silent_ms) / 1000);
   hang.set("limit_s", static_cast<double>(story.limit.limit_ms) / 1000);
   hang.set("limit_from", name_of(story.limit.from));
+  hang.set("section", story.section.empty() ? Json() : Json(printable(story.section, bounds::kNameBytes)));
+  hang.set("section_rank", story.section_rank < 0 ? Json() : Json(std::int64_t{story.section_rank}));
   hang.set("phase", name_of(story.phase));
   hang.set("longest_gap_s", static_cast<double>(story.longest_gap_ms) / 1000);
   hang.set("verdict", Json::object().set("rule", verdict.rule).set("name", verdict.name));

@@ -32,6 +32,8 @@ std::vector<RankGroup> rank_groups(const HangPicture& picture, const HangVerdict
 struct HangStory {
   std::int64_t silent_ms = 0;
   Limit limit = {};
+  std::string section = {};        // whose limit it is; empty: it is that of no section
+  std::int32_t section_rank = -1;  // who is in it, and has been silent the longest; -1: not known
   Phase phase = Phase::kUnknown;
   std::int64_t longest_gap_ms = 0;  // before; 0: none was seen
   std::string last_line = {};       // the last line that was progress; empty: none was

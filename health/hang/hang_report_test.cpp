@@ -47,6 +47,22 @@ TEST_CASE("the screen has the cause first, then the stack of the culprit, the ot
         "  evidence: logs/attempt_0/hang/\n");
 }
 
+TEST_CASE("the section whose limit is over is told with the rank that is in it, on the screen and as JSON") {
+  const HangPicture picture(job_with_rank_5_behind().facts);
+  HangStory told = story();
+  told.limit = {30'000, LimitFrom::kSection};
+  told.section = "step";
+  told.section_rank = 5;
+  CHECK(hang_screen(picture, judge(picture), told)
+            .starts_with("no progress for 4 min 10 s (limit of section \"step\", in which rank 5 is: 30.0 s; longest"));
+  const auto read = report::hang_of(hang_json(picture, judge(picture), told).dump());
+  REQUIRE(read.has_value());
+  CHECK(read->limit_from == "section");
+  CHECK(read->section == "step");
+  CHECK(read->section_rank == 5);
+  CHECK(!report::hang_of(hang_json(picture, judge(picture), story()).dump())->section);
+}
+
 TEST_CASE("where nobody is at fault the groups are told, and what could not be had") {
   HungJob job(4, 1);
   job.put(3, stack_in("train_step"));

@@ -26,7 +26,8 @@ HangWatch::HangWatch(const LimitSettings& settings, const HangRecord& record, st
       has_been_armed_(record.has_been_armed || record.has_beat),
       is_stretched_(record.is_stretched),
       is_patient_(record.is_patient),
-      has_beat_(record.has_beat) {
+      has_beat_(record.has_beat),
+      section_(record.section) {
   switch (record.state) {
     case HangState::kIdle:
     case HangState::kJudged: break;
@@ -58,6 +59,7 @@ void HangWatch::on(const RoundBegan&, Effects&) {
   calm();
   state_ = HangState::kStarting;
   phase_ = Phase::kUnknown;
+  section_.clear();
   last_ms_ = now_ms_;
   has_beat_ = false;
   facts_ = {};
@@ -89,6 +91,10 @@ void HangWatch::on(const Beat& beat, Effects& out) {
   phase_ = beat.phase;
   last_ms_ = at_ms;
   has_beat_ = has_been_armed_ = true;
+}
+
+void HangWatch::on(const InSection& seen, Effects&) {
+  if (state_ != HangState::kIdle) section_ = seen.section;
 }
 
 void HangWatch::on(const FactSeen& seen, Effects&) {
@@ -142,7 +148,10 @@ void HangWatch::on(const Tick&, Effects&) {}
 std::optional<Limit> HangWatch::limit() const {
   if (state_ == HangState::kIdle) return {};
   Limit limit = {};
-  if (has_beat_) {
+  const auto of_section = limit_of(settings_.sections, section_);
+  if (has_beat_ && of_section) {
+    limit = {*of_section, LimitFrom::kSection};
+  } else if (has_beat_) {
     limit = learned_.limit(phase_, settings_);
   } else if (settings_.first_timeout_ms) {
     limit = {*settings_.first_timeout_ms, LimitFrom::kFirst};
@@ -265,7 +274,8 @@ HangRecord HangWatch::record(std::int64_t now_ms) const {
           .has_been_armed = has_been_armed_,
           .has_told_not_armed = has_told_not_armed_,
           .is_stretched = is_stretched_,
-          .is_patient = is_patient_};
+          .is_patient = is_patient_,
+          .section = section_};
 }
 
 void HangWatch::check_invariants() const {

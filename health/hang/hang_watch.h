@@ -51,6 +51,10 @@ struct Beat {
   Phase phase = Phase::kUnknown;
   std::int64_t age_ms = 0;  // it was so long ago
 };
+// The rank that has been silent the longest is in this section; empty: in none.
+struct InSection {
+  std::string section = {};
+};
 struct FactSeen {
   Fact fact = Fact::kDiskWait;
   bool holds = true;
@@ -70,7 +74,8 @@ struct Judged {
   bool is_moving = false;   // the job does something all the same (hang_moves.h), and nothing else speaks for itself
 };
 struct Tick {};
-using HangEvent = std::variant<RoundBegan, RoundEnded, Beat, FactSeen, DiskMoves, Sampled, Collected, Judged, Tick>;
+using HangEvent =
+    std::variant<RoundBegan, RoundEnded, Beat, InSection, FactSeen, DiskMoves, Sampled, Collected, Judged, Tick>;
 
 // --- What it wants ---
 // To be told once in a job: no progress is seen, so that no limit holds.
@@ -124,12 +129,14 @@ struct HangRecord {
   bool has_told_not_armed = false;
   bool is_stretched = false;  // disks have moved since the last progress
   bool is_patient = false;    // storage stood: the limit is four times as long until the next progress
+  std::string section = {};   // of InSection
   bool operator==(const HangRecord&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "learned", v.learned, "state", v.state, "phase", v.phase, "silent_ms", v.silent_ms);
     each(io, "has_beat", v.has_beat, "has_been_armed", v.has_been_armed);
     io("has_told_not_armed", v.has_told_not_armed);
     each(io, "is_stretched", v.is_stretched, "is_patient", v.is_patient);
+    io.if_set("section", v.section, at_most(limits::kNvrxSectionBytes));
   }
 };
 
@@ -144,6 +151,8 @@ class HangWatch {
   std::optional<std::int64_t> next_ms() const;
 
   HangState state() const { return state_; }
+  // Of InSection; its limit is that of LimitFrom::kSection.
+  const std::string& section() const { return section_; }
   const LearnedLimits& learned() const { return learned_; }
   // The limit that holds, with the first and the longest one and what storage adds; nothing where none does.
   std::optional<Limit> limit() const;
@@ -155,6 +164,7 @@ class HangWatch {
   void on(const RoundBegan&, Effects& out);
   void on(const RoundEnded&, Effects& out);
   void on(const Beat& beat, Effects& out);
+  void on(const InSection& seen, Effects& out);
   void on(const FactSeen& seen, Effects& out);
   void on(const DiskMoves&, Effects& out);
   void on(const Sampled& sampled, Effects& out);
@@ -192,6 +202,7 @@ class HangWatch {
   bool is_stretched_ = false;
   bool is_patient_ = false;
   bool has_beat_ = false;                                       // in this round
+  std::string section_ = {};                                    // of InSection
   std::array<std::optional<std::int64_t>, kFacts> facts_ = {};  // since when each holds
   std::optional<Alarm> alarm_ = {};                             // in suspect, confirmed and collecting
   int samples_ = 0;                                             // asked for

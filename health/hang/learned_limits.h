@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "health/hang/hang_facts.h"
+#include "health/hang/section_limits.h"
 #include "src/base/fields.h"
 
 // How long a job may make no progress: as long as it usually takes, times five. Milliseconds.
@@ -17,6 +18,7 @@ inline constexpr std::size_t kPhases = 5;
 struct LimitSettings {
   std::optional<std::int64_t> timeout_ms = {};        // --hang-timeout
   std::optional<std::int64_t> first_timeout_ms = {};  // --hang-first-timeout, if given
+  SectionLimits sections = {};                        // --progress-sections
   std::int64_t first_ms = 30 * 60'000;                // else; it alone raises no alarm
   std::int64_t factor = 5;
   std::int64_t floor_ms = 60'000;
@@ -35,8 +37,9 @@ enum class LimitFrom : std::uint8_t {
   kFirst,     // --hang-first-timeout: there was no progress yet
   kNone,      // nothing is learned of this phase yet: the ceiling
   kShortcut,  // a fact that speaks for itself
+  kSection,   // --progress-sections: of the section in which the rank is that has been silent the longest
 };
-constexpr auto names_of(LimitFrom) { return std::array{"learned", "flag", "first", "none", "fact"}; }
+constexpr auto names_of(LimitFrom) { return std::array{"learned", "flag", "first", "none", "fact", "section"}; }
 
 struct Limit {
   std::int64_t limit_ms = 0;

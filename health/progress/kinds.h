@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 // What is known of how far a rank has come (docs/progress.md).
 namespace elastic::progress {
@@ -42,6 +43,7 @@ struct Progress {
   std::int64_t age_ms = 0;  // since the last sign of progress
   Source source = Source::kLines;
   Phase phase = Phase::kUnknown;
+  std::string section = {};  // the innermost that NVRx's client has opened; empty: none is open
   bool operator==(const Progress&) const = default;
 };
 

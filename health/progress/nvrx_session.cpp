@@ -69,7 +69,7 @@ std::string NvrxSession::answer_to(const nvrx::Message& message, const OnWord& o
   }
   if (!has_begun_) return nvrx::error("InitMsg has to come first");
   if (const auto* section = std::get_if<nvrx::Section>(&message)) return answer_to_section(*section, on_word);
-  if (std::holds_alternative<nvrx::Heartbeat>(message)) on_word({.phase = phase()});
+  if (std::holds_alternative<nvrx::Heartbeat>(message)) on_word({.phase = phase(), .section = section()});
   return nvrx::ok();
 }
 
@@ -92,7 +92,7 @@ std::string NvrxSession::answer_to_section(const nvrx::Section& section, const O
     case nvrx::Section::Action::kCloseAll: open_.clear();
   }
   if (phase() == Phase::kTrain) has_trained_ = true;
-  on_word({.iteration = section.iteration, .phase = phase()});
+  on_word({.iteration = section.iteration, .phase = phase(), .section = this->section()});
   return nvrx::ok();
 }
 

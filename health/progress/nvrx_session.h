@@ -16,6 +16,7 @@ namespace elastic::progress {
 struct NvrxWord {
   std::optional<std::int64_t> iteration = {};  // nothing: it does not say which
   Phase phase = Phase::kUnknown;
+  std::string section = {};  // the innermost that is open; empty: none
   bool operator==(const NvrxWord&) const = default;
 };
 
@@ -42,6 +43,7 @@ class NvrxSession {
   std::string answer_to(const nvrx::Message& message, const OnWord& on_word);
   std::string answer_to_section(const nvrx::Section& section, const OnWord& on_word);
   Phase phase() const;
+  std::string section() const { return open_.empty() ? "" : open_.back(); }
 
   const std::vector<std::string>& sections_;
   std::string waiting_;  // a message that has not arrived whole

@@ -54,7 +54,8 @@ TEST_CASE("sections are progress, and give its phase and its step") {
   CHECK(talk.say(kOpenStep118) == nvrx::ok());
   CHECK(talk.say(kCloseStep) == nvrx::ok());
   CHECK(talk.words ==
-        std::vector<NvrxWord>{{{}, Phase::kSetup}, {{}, Phase::kUnknown}, {118, Phase::kTrain}, {{}, Phase::kTrain}});
+        std::vector<NvrxWord>{
+            {{}, Phase::kSetup, "setup"}, {{}, Phase::kUnknown}, {118, Phase::kTrain, "step"}, {{}, Phase::kTrain}});
 }
 
 TEST_CASE("a section that is not known, open already, or not open is refused as NVRx's monitor does") {

@@ -60,6 +60,7 @@ void RankProgress::has_metrics(std::string_view text, std::int64_t now_ms) {
 }
 
 void RankProgress::heard(const NvrxWord& word, std::int64_t now_ms) {
+  section_ = word.section;
   const StepLine line{
       .source = Source::kNvrx, .step = word.iteration, .position = word.iteration.value_or(0), .phase = word.phase};
   if (word.iteration && rises(line)) return beat(line, now_ms);
@@ -127,7 +128,8 @@ std::optional<Progress> RankProgress::at(std::int64_t now_ms) const {
                   .millisteps_per_second = step_ ? rate_.millisteps_per_second(now_ms) : std::nullopt,
                   .age_ms = std::max<std::int64_t>(now_ms - beat_ms_, 0),
                   .source = source_,
-                  .phase = phase_};
+                  .phase = phase_,
+                  .section = section_};
 }
 
 }  // namespace elastic::progress

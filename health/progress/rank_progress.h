@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "health/progress/kinds.h"
@@ -73,6 +74,7 @@ class RankProgress {
   std::optional<std::int64_t> step_;
   Source source_ = Source::kLines;
   Phase phase_ = Phase::kUnknown;
+  std::string section_;                   // by NVRx's client
   Phase script_phase_ = Phase::kUnknown;  // by the script's own word: lines without one are of this phase
 };
 

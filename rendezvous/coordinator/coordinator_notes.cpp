@@ -100,6 +100,10 @@ std::vector<std::string> hang_flags_that_differ(const protocol::JobRules& its, c
   };
   compare("--hang-timeout", its.hang_timeout_ms, ours.hang_timeout_ms);
   compare("--hang-first-timeout", its.hang_first_timeout_ms, ours.hang_first_timeout_ms);
+  if (its.hang_sections != ours.hang_sections) {
+    out.push_back(format("limits of --progress-sections {}, not {}", hang::text_of(ours.hang_sections),
+                         hang::text_of(its.hang_sections)));
+  }
   if (ours.restarts_hangs() && its.hang_restarts != ours.hang_restarts)
     out.push_back(format("hang_restarts={}, not {}", *ours.hang_restarts, *its.hang_restarts));
   return out;

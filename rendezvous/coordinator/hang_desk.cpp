@@ -109,7 +109,9 @@ std::string first_lines(std::string text, std::size_t most_bytes) {
 }  // namespace
 
 void HangDesk::follow(const JobRules& rules) {
-  settings_ = {.timeout_ms = rules.hang_timeout_ms, .first_timeout_ms = rules.hang_first_timeout_ms};
+  settings_ = {.timeout_ms = rules.hang_timeout_ms,
+               .first_timeout_ms = rules.hang_first_timeout_ms,
+               .sections = rules.hang_sections};
   restarts_ = rules.restarts_hangs();
   charges_.allow(rules.hang_restarts.value_or(0));
   if (rules.hang == JobRules::Hang::kOff) {
@@ -176,6 +178,8 @@ void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
   round_ = round;
   began_ms_ = now.now_ms;
   newest_.reset();
+  sections_.clear();
+  section_rank_.reset();
   end_collection();
   kept_.reset();
   members_.clear();
@@ -204,6 +208,7 @@ void HangDesk::round_ends(std::int64_t now_ms) {
   out_.clear();
   members_.clear();
   newest_.reset();
+  sections_.clear();
   end_collection();
 }
 
@@ -216,8 +221,24 @@ void HangDesk::end_collection() {
   }
 }
 
-void HangDesk::take(const Node&, const NodeProgress& message, Now now, Effects& out) {
-  if (round_ == message.round) beat(message.newest, now, out);
+void HangDesk::take(const Node& node, const NodeProgress& message, Now now, Effects& out) {
+  if (round_ != message.round) return;
+  note_section(node.agent, message.oldest, now, out);
+  beat(message.newest, now, out);
+}
+
+// A node that is done is silent for ever, and nobody waits for it.
+void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, Effects& out) {
+  if (settings_.sections.empty() || !members_.contains(agent)) return;
+  const std::int64_t age_ms = std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
+  sections_.heard(agent, {now.now_ms - age_ms, said.rank, said.section});
+  const SilentSections::Silent* const longest = sections_.longest([&](AgentId each) {
+    const auto found = now.roster.nodes().find(each);
+    return found != now.roster.nodes().end() && found->second.standing() == Standing::kMember;
+  });
+  if (longest == nullptr) return;
+  section_rank_ = longest->rank;
+  if (watch_->section() != longest->section) handle(hang::InSection{longest->section}, now, out);
 }
 
 void HangDesk::beat(const ProgressOfRank& said, Now now, Effects& out) {
@@ -291,6 +312,7 @@ void HangDesk::perform_one(const hang::TakeSample& effect, Now now, Effects& out
 void HangDesk::perform_one(const hang::Collect& effect, Now now, Effects& out) {
   end_collection();
   collecting_ = effect;
+  over_section_ = effect.limit.from == hang::LimitFrom::kSection ? watch_->section() : "";
   ++collection_;
   const CollectEvidence order{.round = *round_,
                               .collection = collection_,
@@ -347,7 +369,8 @@ void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
 bool HangDesk::may_restart(const hang::Collect& why) const {
   const bool has_learned = watch_->learned().of(why.phase).gaps >= kGapsToRestart;
   switch (why.limit.from) {
-    case hang::LimitFrom::kFlag: return true;
+    case hang::LimitFrom::kFlag:
+    case hang::LimitFrom::kSection: return true;
     case hang::LimitFrom::kFirst: return settings_.first_timeout_ms.has_value();
     case hang::LimitFrom::kLearned: return has_learned;
     case hang::LimitFrom::kShortcut: return has_learned || settings_.timeout_ms || settings_.first_timeout_ms;
@@ -453,8 +476,10 @@ hang::JobFacts HangDesk::facts() const {
 hang::HangStory HangDesk::story() const {
   hang::HangStory story{.silent_ms = collecting_->silent_ms,
                         .limit = collecting_->limit,
+                        .section = over_section_,
                         .phase = collecting_->phase,
                         .longest_gap_ms = collecting_->longest_gap_ms};
+  if (!story.section.empty()) story.section_rank = section_rank_.value_or(-1);
   if (newest_) {
     const std::string source = progress::name_of(newest_->source);
     story.last_line = newest_->step ? format("step {} ({})", *newest_->step, source) : source;

@@ -15,6 +15,7 @@
 #include "health/hang/hang_watch.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/hang_charges.h"
+#include "rendezvous/coordinator/silent_sections.h"
 #include "rendezvous/membership/roster.h"
 #include "src/base/fields.h"
 #include "src/base/limits.h"
@@ -135,6 +136,7 @@ class HangDesk {
   void perform_one(const hang::Withdraw& effect, Now now, Effects& out);
   void perform_one(const hang::TellRecovered& effect, Now now, Effects& out);
   void withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out);
+  void note_section(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
   void beat(const protocol::ProgressOfRank& said, Now now, Effects& out);
   void end_collection();
   bool may_restart(const hang::Collect& why) const;
@@ -156,11 +158,14 @@ class HangDesk {
   std::optional<protocol::RoundNumber> round_;
   std::int32_t world_size_ = 0;
   std::map<protocol::AgentId, Member> members_;          // of the round
+  SilentSections sections_;                              // empty where no section has a limit
+  std::optional<int> section_rank_ = {};                 // who is in the watch's section
   std::optional<protocol::ProgressOfRank> newest_ = {};  // of all nodes, in this round
   std::int64_t newest_ms_ = 0;                           // when that was
   std::int64_t began_ms_ = 0;                            // when the round was begun to be watched
   std::uint32_t collection_ = 0;                         // the last one
   std::optional<hang::Collect> collecting_ = {};         // why it was begun
+  std::string over_section_ = {};                        // whose limit was over then; empty: that of no section
   std::size_t awaited_ = 0;                              // nodes that are asked and have not answered
   int told_ = 0;
   int recovered_ = 0;

@@ -213,6 +213,53 @@ TEST_CASE("a job is not watched before its first progress, which is told once, u
   CHECK(first.wait(200).all<CollectEvidence>().size() == 2);
 }
 
+TEST_CASE("the limit is that of the section in which the rank is that has been silent the longest") {
+  JobRules rules = watching();
+  rules.hang_sections = {{"checkpointing", 60'000}, {"step", 20'000}};
+  Watched job(2, rules);
+  const auto in = [&](NodeId session, const char* section, std::int64_t age_ms) {
+    const int rank = 2 * static_cast<int>(session - 1);
+    const ProgressOfRank newest{.rank = rank + 1, .source = progress::Source::kNvrx, .section = "of the other rank"};
+    const ProgressOfRank oldest{.rank = rank, .age_ms = age_ms, .source = progress::Source::kNvrx, .section = section};
+    job.say(session, NodeProgress{*job.coordinator.round(), newest, oldest, 2});
+  };
+  // Rank 0 saves, and rank 2 is in the next step already.
+  in(1, "checkpointing", 0);
+  job.wait(1'000);
+  in(2, "step", 0);
+  CHECK(job.wait(64'900).all<CollectEvidence>().empty());
+  const auto asked = job.wait(200).all<CollectEvidence>();
+  REQUIRE(asked.size() == 2);
+  CHECK(asked[0].second.limit_ms == 60'000);
+  const auto told = job.all_tell(asked[0].second).all<HangTold>();
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].second.text.starts_with("no progress for "));
+  CHECK(told[0].second.text.find("limit of section \"checkpointing\", in which rank 0 is: 60.0 s") !=
+        std::string::npos);
+  CHECK(*report_of(told[0].second).find_text("section") == "checkpointing");
+  // Rank 0 goes on: now rank 2 is the one.
+  in(1, "step", 0);
+  const auto next = job.wait(25'100).all<CollectEvidence>();
+  REQUIRE(next.size() == 2);
+  CHECK(next[0].second.limit_ms == 20'000);
+  // Between sections the limit of the job holds.
+  in(1, "", 0);
+  in(2, "", 0);
+  CHECK(job.wait(kSuspectMs + 100).all<CollectEvidence>().at(0).second.limit_ms == kLimitMs);
+}
+
+TEST_CASE("a job hangs in a section with a limit of its own on good grounds: it is given") {
+  JobRules rules = watching(std::nullopt);
+  rules.hang_restarts = 3;
+  rules.hang_sections = {{"step", 20'000}};
+  Watched job(2, rules);
+  const ProgressOfRank made{.rank = 0, .source = progress::Source::kNvrx, .section = "step"};
+  job.say(1, NodeProgress{*job.coordinator.round(), made, made, 1});
+  const auto asked = job.wait(25'100).all<CollectEvidence>();
+  REQUIRE(asked.size() == 2);
+  CHECK(job.all_tell(asked[0].second).all<StopWorkers>().size() == 2);
+}
+
 TEST_CASE("without a limit of the user the limit is learned") {
   Watched job(2, watching(std::nullopt));
   for (int i = 0; i < 5; ++i) {

@@ -47,6 +47,7 @@ JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, 
        {&rules.replacement_wait_ms, &rules.hang_timeout_ms, &rules.hang_first_timeout_ms}) {
     if (*time_ms) *time_ms = bounded(**time_ms);
   }
+  for (hang::SectionLimit& section : rules.hang_sections) section.limit_ms = bounded(section.limit_ms);
   if (rules.hang_restarts) rules.hang_restarts = std::clamp<int>(*rules.hang_restarts, 0, limits::kMaxRestarts);
   out.forming = {.min_nodes = out.terms.min_nodes,
                  .max_nodes = out.terms.max_nodes,

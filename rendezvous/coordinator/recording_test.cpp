@@ -25,7 +25,7 @@ const char* const kJoins =
     R"("scale_up_after_ms":1000,"node_losses":3,"loss_window_ms":600000,"keep_out_ms":300000,"job_losses":0,)"
     R"("replacement_wait_ms":null,"crash_loop":null,"failover":null,"on_leave":null,)"
     R"("failover_evidence":null,"hang":null,"hang_timeout_ms":null,"hang_first_timeout_ms":null,)"
-    R"("hang_restarts":null},"facts":null,)"
+    R"("hang_restarts":null,"hang_sections":null},"facts":null,)"
     R"("addresses":null,"check_rules":null,"session":null,"group":null,"door":null})"
     "\n";
 

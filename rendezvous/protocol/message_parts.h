@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "health/hang/section_limits.h"
 #include "src/base/exit_status.h"
 #include "src/base/fields.h"
 #include "src/base/limits.h"
@@ -205,6 +206,8 @@ struct JobRules {
   std::optional<std::int64_t> hang_first_timeout_ms = {};  // before the first progress of a round; nothing: none
   // With kReport: a hang ends its round, and so many may be followed by another one. Nothing: a hang ends nothing.
   std::optional<int> hang_restarts = {};
+  // Instead of what else holds, while the rank that has been silent the longest is in one of these sections.
+  hang::SectionLimits hang_sections = {};
   bool restarts_hangs() const { return hang == Hang::kReport && hang_restarts; }
   bool operator==(const JobRules&) const = default;
   static void fields(auto& io, auto& v) {
@@ -226,6 +229,7 @@ struct JobRules {
     io.if_set("hang_timeout_ms", v.hang_timeout_ms, bounds::kMs);
     io.if_set("hang_first_timeout_ms", v.hang_first_timeout_ms, bounds::kMs);
     io.if_set("hang_restarts", v.hang_restarts, bounds::kCount);
+    io.if_set("hang_sections", v.hang_sections, at_most(limits::kNvrxSections));
   }
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }

@@ -103,6 +103,8 @@ struct Hang {
   double silent_s = 0;  // without progress until the verdict
   double limit_s = 0;
   std::string limit_from = "none";
+  std::optional<std::string> section = {};  // of --progress-sections, whose limit it is
+  std::optional<int> section_rank = {};     // who is in it, and has been silent the longest
   std::string phase = "unknown";
   double longest_gap_s = 0;  // before; 0: none was seen
   HangRule verdict = {};
@@ -125,6 +127,7 @@ struct Hang {
     io("wall_ms", v.wall_ms, Bounds{0, 253'402'300'799'999});
     each(io, "state", v.end, "recovered_after_s", v.recovered_after_s);
     each(io, "silent_s", v.silent_s, "limit_s", v.limit_s, "limit_from", v.limit_from, "phase", v.phase);
+    each(io, "section", v.section, "section_rank", v.section_rank);
     each(io, "longest_gap_s", v.longest_gap_s, "verdict", v.verdict, "fault", v.fault, "cause", v.cause);
     each(io, "others", v.others, "remedy", v.remedy);
     io("culprits", v.culprits, at_most(kHangCulprits));

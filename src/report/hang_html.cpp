@@ -69,12 +69,13 @@ std::string fault_words(std::string_view fault) {
 }
 
 std::string limit_words(std::string_view from) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kWords = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {{
       {"learned", "learned from this job"},
       {"flag", "by --hang-timeout"},
       {"first", "by --hang-first-timeout"},
       {"none", "the longest, since no time was learned"},
       {"fact", "for a fact that speaks for itself"},
+      {"section", "by --progress-sections"},
   }};
   return words(from, kWords);
 }
@@ -154,6 +155,10 @@ std::string facts(const Hang& hang, int utc_offset_s) {
   parts.push_back(
       format("rule {} ({}): {}", hang.verdict.rule, html_text(hang.verdict.name), html_text(fault_words(hang.fault))));
   if (hang.phase != "unknown") parts.push_back("phase " + html_text(hang.phase));
+  if (hang.section) {
+    const std::string rank = hang.section_rank ? format(" of rank {}", *hang.section_rank) : "";
+    parts.push_back(format("section \"{}\"{}", html_text(*hang.section), rank));
+  }
   std::string last = "no step line was seen";
   if (hang.last_line) last = format("the last sign of progress: \"{}\"", html_text(*hang.last_line));
   if (hang.last_line && hang.last_rank) last += format(", rank {}", *hang.last_rank);

@@ -96,7 +96,7 @@ struct HangLine {
   HangState state = HangState::kOff;
   std::int64_t silent_ms = 0;                 // since the last sign of progress, or since the round began
   std::optional<std::int64_t> limit_ms = {};  // for which there may be none; nothing: no limit holds
-  std::string_view limit_from = "none";       // "learned", "flag", "first", "none", "fact"
+  std::string_view limit_from = "none";       // "learned", "flag", "first", "none", "fact", "section"
   std::string_view phase = "unknown";         // what the script does, as far as it has said so
   std::int64_t told = 0;                      // hangs that were told, over all rounds
   std::int64_t recovered = 0;                 // of those: progress came by itself

@@ -91,7 +91,8 @@ NodeJoins joins() {
                    .hang = JobRules::Hang::kReport,
                    .hang_timeout_ms = 90'000,
                    .hang_first_timeout_ms = 600'000,
-                   .hang_restarts = 2};
+                   .hang_restarts = 2,
+                   .hang_sections = {{"setup", 600'000}, {"step", 30'000}}};
   message.facts.incarnation = 0x1C4;
   message.facts.term = 2;
   message.facts.round = 3;
@@ -157,7 +158,10 @@ std::vector<AgentMessage> agent_messages() {
                                   .age_ms = 40,
                                   .source = progress::Source::kMegatron,
                                   .phase = progress::Phase::kTrain},
-                       .oldest = {.age_ms = 1000, .source = progress::Source::kTqdm, .phase = progress::Phase::kEval},
+                       .oldest = {.age_ms = 1000,
+                                  .source = progress::Source::kNvrx,
+                                  .phase = progress::Phase::kEval,
+                                  .section = "validation"},
                        .speakers = 2},
           NodeStacks{7, R"({"groups":[]})", "its workers cannot be read"},
           HangSigns{.round = 4, .facts = {.is_stopped = true, .misses_init_key = true}, .disks_move = true},

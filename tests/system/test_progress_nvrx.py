@@ -1,6 +1,8 @@
 """NVRx's client at the sockets of --progress-from=nvrx, by what it sends: docs/progress.md. The client itself runs in
 tests/peers/test_nvrx.py."""
 
+import json
+
 from harness import wait_until
 from http_client import http_port, status
 
@@ -196,7 +198,30 @@ def test_names_of_sections_that_nobody_asks_for_are_told(elastic_run):
     assert result.returncode == 0 and "it is ignored without --progress-from=nvrx" in result.stderr, result
 
 
+def test_a_rank_that_stays_in_a_section_beyond_its_limit_is_a_hang_and_not_in_one_that_may_take_longer(
+        elastic_run, script):
+    run, go = start(elastic_run, script, '''
+client = Client()
+settings = client.begin()
+assert settings.rank_section_timeouts == {"setup": None, "step": None}, settings.__dict__
+client.ask(section("setup", SectionAction.OPEN))
+began = time.monotonic()
+while time.monotonic() - began < 12:  # longer than it takes to tell a hang by --hang-timeout
+    time.sleep(0.1)
+client.ask(section("setup", SectionAction.CLOSE))
+client.ask(section("step", SectionAction.OPEN))
+wait()
+''', "--nproc-per-node=2", "--progress-sections=setup:1h,step:2s", "--hang-timeout=3s",
+                    f"--log-dir={elastic_run.directory}/logs")
+    run.wait_for_line(r'no progress for .* \(limit of section "step", in which rank [01] is: 2\.000 s', timeout=120)
+    file = wait_until(lambda: next(elastic_run.directory.glob("logs/*/attempt_0/hang/hang.json"), None), what="hang.json")
+    report = json.loads(file.read_text())["hang"]
+    assert (report["section"], report["limit_s"], report["limit_from"]) == ("step", 2, "section"), report
+    assert report["section_rank"] in (0, 1), report
+    assert end(run, go).stderr.count("warning: no progress for") == 1
+
+
 def test_names_of_sections_that_are_none_are_refused(elastic_run):
-    for names in ("a,,b", "a b", "x" * 65, ",".join(f"s{i}" for i in range(65))):
+    for names in ("a:0", "a:soon", "a:", ":30", "a:1,a:2", "a,,b", "a b", "x" * 65, ",".join(f"s{i}" for i in range(65))):
         result = elastic_run("--progress-from=nvrx", f"--progress-sections={names}", "--no-python", "true")
         assert result.returncode == 2 and "--progress-sections" in result.stderr, result
