@@ -336,7 +336,7 @@ WRONG = [
     "--rdzv-conf=join_timeout", "--rdzv-conf==1", "--rdzv-conf=min_nodes=2", "--rdzv-conf=join_timeout=x",
     "--rdzv-conf=is_host=maybe", "--rdzv-conf=read_timeout=0", "--rdzv-conf=store_type=etcd",
     "--max-restarts=-1", "--shutdown-timeout=-1", "--monitor-interval=0", "--monitor-interval=nan",
-    "--master-port=0", "--master-port=65536", "--master-port=-1", "--node-rank=-1",
+    "--master-port=65536", "--master-port=-1", "--node-rank=-1",
     "--redirects=4", "--redirects=0:1,", "--tee=x", "--local-ranks-filter=a", "--local-ranks-filter=0,",
     "--signals-to-handle=SIGKILL", "--signals-to-handle=SIGSTOP", "--forward-signals=SIGFOO",
     "--event-log-handler=mine", "--logs-specs=mine",
