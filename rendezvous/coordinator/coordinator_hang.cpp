@@ -10,6 +10,18 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 
+namespace {
+
+// One that was started again on the host, or stands by there, is in no further round either.
+void leave_out_standbys(membership::Roster& roster, const std::string& host, const std::string& why) {
+  for (auto& [agent, node] : roster.nodes()) {
+    const bool is_standby = node.standing() == membership::Standing::kReady && node.identity() == host;
+    if (is_standby && node.unfit.empty()) node.unfit = why;
+  }
+}
+
+}  // namespace
+
 // A round that is stopped makes no progress.
 void Coordinator::on(Node& node, const NodeProgress& message, Effects& out) {
   if (state_ != State::kRunning || !is_current(node, message.round)) return;
@@ -63,6 +75,7 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
     node.passed_check = false;
     node.unfit = format("the job hung, and this node is at fault: {}", why);
     check_.exclude_host(node.identity(), Exclusion::kHung);
+    leave_out_standbys(roster_, node.identity(), node.unfit);
     out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
   }
 }
@@ -101,6 +114,7 @@ void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& o
   node.passed_check = false;
   node.unfit = format("the job hung, and this node cannot end its workers: {}", why);
   check_.exclude_host(node.identity(), Exclusion::kHung);
+  leave_out_standbys(roster_, node.identity(), node.unfit);
   out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
 }
 

@@ -381,10 +381,8 @@ bool HangDesk::may_restart(const hang::Collect& why) const {
 
 // Charges who is blamed, and has the round end. Returns what is done, as a clause.
 std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now) {
-  HangCharges::Hang hang{.fault = verdict.fault,
-                         .nodes = static_cast<int>(now.roster.count(Standing::kMember)),
-                         .standbys = static_cast<int>(now.roster.count(Standing::kReady)),
-                         .least = now.least};
+  HangCharges::Hang hang{
+      .fault = verdict.fault, .nodes = static_cast<int>(now.roster.count(Standing::kMember)), .least = now.least};
   std::map<AgentId, std::string> whys;
   for (const hang::HangCulprit& culprit : verdict.culprits) {
     const auto found = std::ranges::find_if(members_, [&](const auto& each) {
@@ -399,6 +397,12 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
     if (std::ranges::find(hang.blamed, identity, &HangCharges::Blamed::node) == hang.blamed.end())
       hang.blamed.push_back({identity, node->second.name(), culprit.place});
   }
+  // A node that was started again on a host that is blamed replaces nobody.
+  hang.standbys = static_cast<int>(std::ranges::count_if(now.roster.nodes(), [&](const auto& entry) {
+    const Node& other = entry.second;
+    return other.standing() == Standing::kReady &&
+           std::ranges::find(hang.blamed, other.identity(), &HangCharges::Blamed::node) == hang.blamed.end();
+  }));
   HangCharges::Decision decision = charges_.charge(hang);
   End end{.because = format("the job hung: {}", verdict.cause),
           .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),

@@ -12,6 +12,7 @@ namespace {
 using namespace protocol;
 using testing::Answer;
 using testing::kLimitMs;
+using testing::kSuspectMs;
 using testing::report_of;
 using testing::Successor;
 using testing::Watched;
@@ -85,6 +86,27 @@ TEST_CASE("a node that is blamed is replaced at once where another stands by") {
   const auto prepared = next.all<PrepareRound>();
   REQUIRE(prepared.size() == 2);
   CHECK(prepared[0].first + prepared[1].first == 1 + 3);
+}
+
+TEST_CASE("a node that was started again on the host at fault replaces nobody, and is turned away") {
+  Watched job(2, restarting(), 2, 1);
+  NodeJoins again = job.joiner(3, 2);
+  again.address = "node2";
+  job.say(3, again);
+  job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
+  for (const int hangs : {1, 2}) {
+    job.step(1, 1);
+    const auto asked = job.pass_with({1, 2, 3}, kSuspectMs + 100).all<CollectEvidence>();
+    REQUIRE(asked.size() == 2);
+    const Answer told = job.all_tell(asked[0].second);
+    CHECK(*report_of(told.all<HangTold>().at(0).second).find_text("action") ==
+          (hangs == 1 ? "restart (hang 1 of 3)" : "restart, without node 1 (node2) (hang 2 of 3)"));
+    job.stop(1);
+    const Answer next = job.stop(2);
+    CHECK(next.all<Rejected>().size() == (hangs == 1 ? 0U : 2U));
+    CHECK(next.all<PrepareRound>().size() == (hangs == 1 ? 2U : 1U));
+    if (hangs == 1) job.open_store();
+  }
 }
 
 // A check of two phases for nodes that have not passed. Who answers "bad" is unfit.
