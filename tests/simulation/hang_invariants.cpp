@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/json.h"
 #include "src/base/text.h"
 #include "tests/simulation/simulation.h"
 
@@ -28,28 +29,14 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
     collection = {message.collection, simulation_.now_ms()};
     ++simulation_.hangs().counts().collections();
   }
-  collection.nodes[connection] = {node.first_rank(), node.setup().workers};
+  collection.answered[connection] = false;
 }
 
 void HangInvariants::answered(ConnectionId connection, const NodeEvidence& message) {
   for (auto& [key, collection] : collections_) {
-    const auto asked = collection.nodes.find(connection);
-    if (asked != collection.nodes.end() && collection.number == message.collection) asked->second.has_answered = true;
+    const auto asked = collection.answered.find(connection);
+    if (asked != collection.answered.end() && collection.number == message.collection) asked->second = true;
   }
-}
-
-void HangInvariants::takes(const Server& server, const std::string& job, const coordinator::Event& event) {
-  const auto* const said = std::get_if<coordinator::MessageReceived>(&event);
-  const auto* const progress = said != nullptr ? std::get_if<NodeProgress>(&said->message) : nullptr;
-  const coordinator::Coordinator* const coordinator = server.find(job);
-  if (progress == nullptr || coordinator == nullptr || !coordinator->hang().round()) return;
-  const auto found = collections_.find({server.start_number(), job, coordinator->incarnation(), progress->round});
-  if (found == collections_.end() ||
-      coordinator->hang().status(server.clock_ms()).state != hang::HangState::kCollecting)
-    return;
-  const bool is_of_it = coordinator->hang().round() == progress->round && coordinator->roster().of_session(said->from);
-  if (!is_of_it || simulation_.now_ms() - progress->newest.age_ms <= found->second.asked_ms) return;
-  if (!std::exchange(found->second.is_off, true)) ++simulation_.hangs().counts().off();
 }
 
 void HangInvariants::has_read(const Node& node, const CollectEvidence& order, bool is_whole) {
@@ -70,11 +57,6 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
     return told.second && told.first.first == key && told.first.second != connection;
   });
   if (is_first) check_wait(collection->second);
-  if (is_first && collection->second.is_off)
-    simulation_.invariants().broken("progress calls a hang off",
-                                    format("round {}: it was told all the same", message.round));
-  if (is_first) check_late(collection->second, said_by(message.report));
-  if (is_first) simulation_.hangs().restarts().told(node, stamp, message, said_by(message.report), server);
   // The node may have ended its workers meanwhile, and know no world of the round any more.
   const auto world = simulation_.hangs().world_of(node);
   if (!world || simulation_.workers().world(*world).round != message.round) return;
@@ -91,41 +73,36 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
 
 void HangInvariants::check_wait(const Collection& collection) const {
   if (simulation_.now_ms() >= collection.asked_ms + kWaitMs) return;
-  for (const auto& [connection, asked] : collection.nodes) {
-    if (asked.has_answered || !simulation_.network().is_open(connection, End::kServer)) continue;
+  for (const auto& [connection, has_answered] : collection.answered) {
+    if (has_answered || !simulation_.network().is_open(connection, End::kServer)) continue;
     simulation_.invariants().broken("a verdict waits for evidence",
                                     format("{} ms after it was asked for, and connection {} has not answered",
                                            simulation_.now_ms() - collection.asked_ms, connection));
   }
 }
 
-void HangInvariants::check_late(const Collection& collection, const HangSaid& said) const {
-  for (const auto& [connection, asked] : collection.nodes) {
-    for (std::int64_t rank = asked.first_rank; !asked.has_answered && rank < asked.first_rank + asked.ranks; ++rank) {
-      if (said.lacks(rank)) continue;
-      simulation_.invariants().broken("who has sent no evidence is named",
-                                      format("rank {}; without evidence, by the verdict: {}", rank, said.without));
-    }
-  }
-}
-
-const HangSaid& HangInvariants::said_by(const std::string& report) {
+const HangInvariants::Said& HangInvariants::said_by(const std::string& report) {
   if (report == report_) return said_;
   report_ = report;
-  const auto said = read_report(report);
-  if (!said) simulation_.invariants().broken("a report of a hang can be read", report);
-  said_ = *said;
+  said_ = {};
+  const auto json = Json::parse(report, "a report");
+  if (!json) simulation_.invariants().broken("a report of a hang can be read", json.error().text());
+  said_.cause = json->text_or_empty("cause");
+  said_.is_complete = json->text_or_empty("without_evidence").empty();
+  const Json* const culprits = json->find("culprits");
+  for (const Json& each : *culprits->as_array())
+    said_.culprits.push_back({each.find("rank")->as_integer(), each.text_or_empty("node")});
   return said_;
 }
 
 void HangInvariants::check_names(std::size_t world, const Collection& collection, const HangTold& message,
                                  bool is_first) {
-  const HangSaid& said = said_by(message.report);
+  const Said& said = said_by(message.report);
   const Ms now_ms = simulation_.now_ms();
   const Ms since_ms = now_ms - message.silent_ms - simulation_.setup().hangs->beat_ms;
   const Hang* hang = simulation_.hangs().hang_of(world);
   if (hang != nullptr && hang->ended_ms && *hang->ended_ms < since_ms) hang = nullptr;
-  for (const HangSaid::Culprit& culprit : said.culprits) {
+  for (const Culprit& culprit : said.culprits) {
     const bool is_right = hang != nullptr && has_culprit(hang->kind) && culprit.node == hang->address &&
                           culprit.rank.value_or(hang->rank) == hang->rank;
     if (is_right) continue;
@@ -140,7 +117,7 @@ void HangInvariants::check_names(std::size_t world, const Collection& collection
     simulation_.invariants().broken("nothing is told of a round that makes progress",
                                     format("round {}: \"{}\"", message.round, said.cause));
   const bool hung_all_the_time = hang != nullptr && hang->is_now() && hang->began_ms <= collection.asked_ms;
-  if (!hung_all_the_time || !said.is_complete() || !all_is_read(world, collection) ||
+  if (!hung_all_the_time || !said.is_complete || !all_is_read(world, collection) ||
       !must_be_named(*hang, collection.asked_ms - hang->began_ms))
     return;
   if (is_first) ++simulation_.hangs().counts().known();

@@ -361,8 +361,6 @@ bool Invariants::counts(const Worker& worker) const {
   const Node& node = *simulation_.nodes()[static_cast<std::size_t>(worker.node)];
   if (!simulation_.network().is_up(node.host()) || simulation_.network().is_frozen(node.host())) return false;
   if (node.is_unguarded()) return false;
-  // It waits in the kernel, and never comes back from there.
-  if (worker.held && worker.killed) return false;
   const auto since = killable_since_.find(worker.node);
   return since == killable_since_.end() || simulation_.now_ms() >= since->second + kKillMs;
 }

@@ -64,7 +64,6 @@ void Node::start() {
   agent::NodeSettings settings{.local_world_size = setup_.workers,
                                .shutdown_timeout_ms = setup_.shutdown_timeout_ms,
                                .terminated_timeout_ms = setup_.shutdown_timeout_ms,
-                               .ignore_stuck_workers = setup_.ignores_stuck,
                                .logs = setup_.logs,
                                .agent = agent_id_,
                                .address = setup_.address,
@@ -227,7 +226,7 @@ void Node::perform(const agent::Effect& effect) {
           },
           [&](const agent::FindBackground&) { on(agent::Event{agent::BackgroundFound{}}); },
           [&](const agent::LeaveBackground&) {},
-          [&](const agent::AbandonWorkers&) { abandon_workers(); },
+          [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
           [&](const agent::Paused&) {},
           [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
           [&](const agent::StopTimer&) { ++timer_; },
@@ -271,10 +270,8 @@ void Node::signal_workers(int signal) {
 
 void Node::worker_ended(WorkerId id) {
   const Worker& worker = simulation_.workers().at(id);
-  const bool was_abandoned = abandoned_.erase(id) > 0;
   std::erase(workers_, id);
   guardian_speaks_if_empty();
-  if (was_abandoned) return;
   if (worker.launch != process_.launch() || !process_.is_alive()) return;
   const agent::WorkerExited exited{worker.local_rank, worker.exit, wall_offset_ms_ + simulation_.now_ms()};
   process_.run(false, [this, exited] {
@@ -290,16 +287,6 @@ void Node::all_gone_if_so() {
   }
   awaiting_all_gone_ = false;
   on(agent::Event{agent::AllGone{}});
-}
-
-// They are no worker of the agent's any more, but the guardian knows that they live.
-void Node::abandon_workers() {
-  awaiting_all_gone_ = false;
-  std::erase_if(workers_, [this](WorkerId id) {
-    const bool is_own = simulation_.workers().at(id).launch == process_.launch();
-    if (is_own) abandoned_.insert(id);
-    return is_own;
-  });
 }
 
 void Node::finish(const agent::Finish& end) {
@@ -480,7 +467,7 @@ std::vector<ListenerId> Node::listeners() const {
 }
 
 void Node::guardian_speaks_if_empty() {
-  if (!guardian_waits_to_speak_ || !workers_.empty() || !abandoned_.empty()) return;
+  if (!guardian_waits_to_speak_ || !workers_.empty()) return;
   guardian_waits_to_speak_ = false;
   if (!simulation_.setup().guardian_speaks || !word_ || simulation_.network().is_frozen(host_)) return;
   const Word& word = *word_;
@@ -540,7 +527,6 @@ void Node::crash_host() {
   guardian_waits_to_speak_ = false;
   word_.reset();
   for (const WorkerId id : std::exchange(workers_, {})) simulation_.workers().vanish(id);
-  for (const WorkerId id : std::exchange(abandoned_, {})) simulation_.workers().vanish(id);
   simulation_.network().host_down(host_);
 }
 
@@ -553,7 +539,6 @@ void Node::boot_host() {
 void Node::pause_agent() {
   simulation_.process_changes();
   if (!process_.is_alive()) return;
-  ++pauses_;
   process_.pause();
   if (server_ != nullptr && server_->is_up()) server_->pause();
 }
@@ -569,7 +554,6 @@ void Node::resume_agent() {
 
 void Node::freeze() {
   if (!simulation_.network().is_up(host_)) return;
-  ++pauses_;
   simulation_.network().freeze(host_);
   if (process_.is_alive()) process_.pause();
   if (server_ != nullptr && server_->is_up()) server_->pause();
