@@ -182,7 +182,7 @@ class Coordinator {
   void leave_out_for_hang(const HangDesk::End& end, Effects& out);
   void leave_out_as_before(const CarriedHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
-  bool can_leave_out(const Node& node, bool may_stay) const;
+  bool can_leave_out(const Node& node) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 
   CoordinatorConfig config_;

@@ -100,15 +100,13 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   hang_.round_ends(now_ms_);
 }
 
-// A process that cannot be ended, where the round hangs: it costs its node, and not the job, if there are others; if
-// the node may stay, as many as the job needs.
-bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
+// A process that cannot be ended, where the round hangs: it costs its node, and not the job, if there are others.
+bool Coordinator::can_leave_out(const Node& node) const {
   const bool is_stopping = state_ == State::kStopping || state_ == State::kRebuilding;
   if (!is_stopping || stopping_.hang.empty() || stopping_.job_ends) return false;
-  const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
+  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
   });
-  return others >= (may_stay ? hang_now().least : 1);
 }
 
 void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {

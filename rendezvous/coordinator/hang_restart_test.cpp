@@ -311,22 +311,6 @@ TEST_CASE("a node whose workers cannot be ended when a hang ends their round cos
   CHECK(refused[0].second.reason.find("a worker survived SIGKILL") != std::string::npos);
 }
 
-TEST_CASE("nodes that go on beside workers that cannot be ended stay where the job had too few without them") {
-  Watched job(3, restarting(), 2, 2);
-  job.step(1, 1);
-  REQUIRE(job.all_tell(job.hang()).all<StopWorkers>().size() == 3);
-  for (const NodeId session : job.sessions) {
-    CHECK(job.say(session, NodeCannotRun{0, "a worker survived SIGKILL", true}).all<EndJob>().empty());
-  }
-  job.stop(1);
-  job.stop(2);
-  const Answer last = job.stop(3);
-  const auto refused = last.all<Rejected>();
-  REQUIRE(refused.size() == 1);
-  CHECK(refused[0].first == 1);
-  CHECK(last.all<PrepareRound>().size() == 2);
-}
-
 TEST_CASE("a node that is at fault for a hang is out for that, also if its workers cannot be ended") {
   Watched job(2, restarting());
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
