@@ -4,6 +4,7 @@ There is no Slurm here: its environment is replayed as it was seen in a real ste
 """
 # ctest: clock
 
+import contextlib
 import json
 import os
 import random
@@ -82,14 +83,16 @@ def statuses(nodes):
 
 def signal_every_process(number, *nodes):
     """As Slurm does on each node: workers first, then the launcher, then the outer process. All are looked up before
-    the first is signalled, so that the nodes get their signals at one time, however slow this machine is."""
+    the first is signalled, so that the nodes get their signals at one time, however slow this machine is. A launcher may
+    have ended because its worker has."""
     pids = []
     for running in nodes:
         processes = running.processes()
         launchers = [process.pid for process in processes if process.parent == running.pid]
         pids += [process.pid for process in processes if process.parent in launchers] + launchers + [running.pid]
     for pid in pids:
-        os.kill(pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def count(result, number):
