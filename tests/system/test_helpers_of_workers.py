@@ -1,5 +1,4 @@
 """A worker that handles a signal has its helpers until it has ended; everybody else gets a signal together."""
-# ctest: gate
 
 import json
 import os
