@@ -5,6 +5,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <optional>
 #include <system_error>
 
 namespace elastic::process {
@@ -13,14 +14,22 @@ namespace {
 constexpr std::array<std::string_view, 12> kShells = {"ash", "bash",  "busybox", "csh", "dash", "fish",
                                                       "ksh", "ksh93", "mksh",    "sh",  "tcsh", "zsh"};
 
-// Whether a line such as "SigCgt:\t0000000180004002" has the bit of the signal, which is bit 0 for signal 1.
-bool has_bit(std::string_view status, std::string_view name, int signal_number) {
+// Whether a line such as "SigCgt:\t0000000180004002" has the bit of the signal, which is bit 0 for signal 1. None where
+// there is no such line.
+std::optional<bool> bit(std::string_view status, std::string_view name, int signal_number) {
   const std::size_t line = status.find(name);
-  if (line == std::string_view::npos) return false;
+  if (line == std::string_view::npos) return std::nullopt;
   const std::string_view digits = status.substr(line + name.size());
   std::uint64_t mask = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), mask, 16);
-  return read.ec == std::errc() && ((mask >> (signal_number - 1)) & 1) != 0;
+  if (read.ec != std::errc()) return std::nullopt;
+  return ((mask >> (signal_number - 1)) & 1) != 0;
+}
+
+// Whether a process dies of the signal that neither handles nor ignores it (signal(7)).
+bool ends_by_default(int signal_number) {
+  constexpr std::array kHarmless = {SIGCHLD, SIGURG, SIGWINCH, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+  return std::ranges::find(kHarmless, signal_number) == kHarmless.end();
 }
 
 bool is_shell(std::string_view executable) {
@@ -37,11 +46,16 @@ bool may_go_alone(int signal_number) {
   return std::ranges::find(kNever, signal_number) == kNever.end();
 }
 
-bool goes_alone(int signal_number, const SignalManners& worker) {
-  if (!may_go_alone(signal_number) || worker.executable.empty() || is_shell(worker.executable)) return false;
-  const auto has = [&](std::string_view mask) { return has_bit(worker.status, mask, signal_number); };
-  const bool awaits_some = worker.waiting.contains("sigtimedwait");
-  return has("\nSigCgt:\t") || has("\nSigBlk:\t") || (awaits_some && !has("\nSigIgn:\t"));
+Handles handles(int signal_number, const SignalManners& worker) {
+  if (!may_go_alone(signal_number) || worker.executable.empty() || is_shell(worker.executable)) return Handles::kNo;
+  const std::optional<bool> catches = bit(worker.status, "\nSigCgt:\t", signal_number);
+  const std::optional<bool> blocks = bit(worker.status, "\nSigBlk:\t", signal_number);
+  const std::optional<bool> ignores = bit(worker.status, "\nSigIgn:\t", signal_number);
+  if (!catches || !blocks || !ignores) return Handles::kNo;
+  if (*catches || *blocks) return Handles::kYes;
+  if (*ignores) return Handles::kNo;
+  if (worker.waiting.contains("sigtimedwait")) return Handles::kYes;
+  return worker.waiting.empty() && ends_by_default(signal_number) ? Handles::kUnknown : Handles::kNo;
 }
 
 }  // namespace elastic::process

@@ -15,12 +15,14 @@ bool may_go_alone(int signal_number);
 struct SignalManners {
   std::string_view status;      // of /proc/PID/status
   std::string_view executable;  // the path of /proc/PID/exe
-  std::string_view waiting;     // the kernel function of /proc/PID/wchan
+  std::string_view waiting;     // the kernel function of /proc/PID/wchan; empty while it runs
 };
 
-// Whether a worker gets such a signal alone: it catches, blocks or awaits it, and its program is no shell. A shell does
+// Whether a worker handles a signal itself: it catches, blocks or awaits it, and its program is no shell. A shell does
 // not pass a signal on to what it waits for. While a process awaits signals (sigwait) the kernel does not show which;
-// one that awaits others dies of this one at once, and then its group gets it.
-bool goes_alone(int signal_number, const SignalManners& worker);
+// one that awaits others dies of this one at once. Of one that only just begins to wait the kernel shows nothing: it
+// seems to run. So what one that runs does is unknown, but that it dies of the signal at once if it does not await it.
+enum class Handles { kNo, kYes, kUnknown };
+Handles handles(int signal_number, const SignalManners& worker);
 
 }  // namespace elastic::process

@@ -23,8 +23,15 @@ const std::string kNone = "0000000000000000";
 const std::string kTerm = "0000000000004000";
 const std::string kPython = "/usr/bin/python3.11";
 
-bool alone(int signal_number, const std::string& status, std::string_view executable, std::string_view waiting = "") {
-  return goes_alone(signal_number, {.status = status, .executable = executable, .waiting = waiting});
+constexpr std::string_view kSleeps = "hrtimer_nanosleep";
+
+Handles what(int signal_number, const std::string& status, std::string_view executable, std::string_view waiting) {
+  return handles(signal_number, {.status = status, .executable = executable, .waiting = waiting});
+}
+
+bool alone(int signal_number, const std::string& status, std::string_view executable,
+           std::string_view waiting = kSleeps) {
+  return what(signal_number, status, executable, waiting) == Handles::kYes;
 }
 
 }  // namespace
@@ -44,10 +51,21 @@ TEST_CASE("a worker that awaits signals gets one alone, though the kernel does n
   const std::string none = status(kNone, kNone, kNone);
   for (const char* function : {"do_sigtimedwait", "do_sigtimedwait.isra.0"})
     CHECK(alone(SIGTERM, none, kPython, function));
-  CHECK_FALSE(alone(SIGTERM, none, kPython, "hrtimer_nanosleep"));
+  CHECK_FALSE(alone(SIGTERM, none, kPython, kSleeps));
   CHECK_FALSE(alone(SIGTERM, status(kNone, kTerm, kNone), kPython, "do_sigtimedwait"));
   CHECK_FALSE(alone(SIGTERM, none, "/bin/sh", "do_sigtimedwait"));
   CHECK_FALSE(alone(SIGINT, none, kPython, "do_sigtimedwait"));
+}
+
+TEST_CASE("a worker that runs may be about to await a signal, or dies of it at once") {
+  const std::string none = status(kNone, kNone, kNone);
+  CHECK(what(SIGTERM, none, kPython, "") == Handles::kUnknown);
+  CHECK(what(SIGUSR1, none, kPython, "") == Handles::kUnknown);
+  CHECK(what(SIGTERM, status(kNone, kNone, kTerm), kPython, "") == Handles::kYes);
+  CHECK(what(SIGTERM, none, kPython, kSleeps) == Handles::kNo);
+  CHECK(what(SIGWINCH, none, kPython, "") == Handles::kNo);                        // of which nobody dies
+  CHECK(what(SIGTERM, status(kNone, kTerm, kNone), kPython, "") == Handles::kNo);  // nor of one that it ignores
+  CHECK(what(SIGTERM, none, "/bin/sh", "") == Handles::kNo);
 }
 
 TEST_CASE("SIGINT, and what ends, stops or continues a process, is for the whole group whoever handles it") {
@@ -75,6 +93,7 @@ TEST_CASE("a shell gets a signal together with what it waits for, under whatever
 
 TEST_CASE("where a worker's state cannot be read, its whole group gets a signal") {
   CHECK_FALSE(alone(SIGTERM, "", kPython));
+  CHECK(what(SIGTERM, "", kPython, "") == Handles::kNo);
   CHECK_FALSE(alone(SIGTERM, status(kNone, kNone, kTerm), ""));
   CHECK_FALSE(alone(SIGTERM, "Name:\tSigCgt:\nSigCgt:\tgarbage\n", kPython));
   CHECK(status_text(getpid()).contains("\nSigCgt:\t"));

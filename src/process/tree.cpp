@@ -41,13 +41,13 @@ bool group_outlived(pid_t worker) {
   return std::any_of(all.begin(), all.end(), [worker](const ProcessFacts& facts) { return facts.group == worker; });
 }
 
-// Whether the signal is for this worker before it is for its group.
-bool is_for_it_alone(pid_t worker, int signal_number) {
-  if (!may_go_alone(signal_number)) return false;
+// What the worker does with the signal at this moment.
+Handles what_it_does(pid_t worker, int signal_number) {
+  if (!may_go_alone(signal_number)) return Handles::kNo;
   const std::string status = status_text(worker);
   const std::string executable = executable_of(worker);
   const ProcessFacts facts = process_facts(worker);
-  return goes_alone(signal_number, {.status = status, .executable = executable, .waiting = facts.waiting});
+  return handles(signal_number, {.status = status, .executable = executable, .waiting = facts.waiting});
 }
 
 ExitStatus exit_status(const siginfo_t& info) {
@@ -151,13 +151,15 @@ std::vector<int> WorkerTree::signal_groups(int signal_number, const Whom& whom) 
   std::vector<int> alone;
   for (auto& [local_rank, worker] : workers_) {
     if (whom.only.value_or(local_rank) != local_rank || whom.spared == local_rank) continue;
-    if (local_rank == kHelper || worker.exited || !is_for_it_alone(worker.pid, signal_number)) {
+    const bool can_handle = local_rank != kHelper && !worker.exited;
+    const Handles does = can_handle ? what_it_does(worker.pid, signal_number) : Handles::kNo;
+    if (does == Handles::kNo || (does == Handles::kUnknown && !whom.helpers_follow)) {
       signal_group_of(worker, signal_number);
       continue;
     }
     kill(worker.pid, signal_number);
     if (whom.helpers_follow) worker.follows = signal_number;
-    alone.push_back(local_rank);
+    if (does == Handles::kYes) alone.push_back(local_rank);
   }
   if (signal_number == SIGKILL) {
     killing_ = true;

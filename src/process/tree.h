@@ -80,9 +80,9 @@ class WorkerTree {
     bool helpers_follow = true;
   };
   // Sends a signal to every process group that still has a process, also where its leader has gone. A worker that
-  // handles it gets it alone (src/process/lone_signal.h). SIGKILL is for everybody: it goes to every descendant, also
-  // to those that have left their group, and again to new ones until all are gone. Returns the local ranks that got the
-  // signal alone.
+  // handles it, or may, gets it alone (src/process/lone_signal.h). SIGKILL is for everybody: it goes to every
+  // descendant, also to those that have left their group, and again to new ones until all are gone. Returns the local
+  // ranks that handle the signal, and got it alone.
   std::vector<int> signal_groups(int signal_number, const Whom& whom);
   void signal_groups(int signal_number) { signal_groups(signal_number, {}); }
   // Workers that run write no core dump from now on.
