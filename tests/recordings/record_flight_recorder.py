@@ -58,12 +58,15 @@ def work(directory, rank):
     if rank != SLEEPER:
         last = dist.all_reduce(torch.ones(2, 2), async_op=True)  # the sleeper does not come
         assert not last.is_completed()
-    # What has ended is marked as over by another thread: all but the one that waits.
+    # What has ended is marked as over, and then counted, by another thread: all but the one that waits.
+    awaited = 0 if rank == SLEEPER else 1
     over = threading.Event()
     while not over.wait(0.05):
         dumped = json.loads(_distributed_c10d._dump_fr_trace_json())
         running = [entry for entry in dumped["entries"] if not entry["retired"]]
-        if len(running) == (0 if rank == SLEEPER else 1):
+        uncounted = [int(group["last_enqueued_collective"]) - int(group["last_completed_collective"])
+                     for group in dumped["pg_status"].values()]
+        if len(running) == sum(uncounted) == awaited:
             break
     dump = _distributed_c10d._dump_fr_trace(includeCollectives=True, includeStackTraces=True, onlyActive=False)
     pathlib.Path(directory, f"rank-{rank}.pickle").write_bytes(without_places(dump))
