@@ -26,6 +26,13 @@ std::optional<bool> bit(std::string_view status, std::string_view name, int sign
   return ((mask >> (signal_number - 1)) & 1) != 0;
 }
 
+// Whether it does not die of a signal now: it is stopped, or in a sleep that no signal ends.
+bool lives_on(std::string_view status) {
+  constexpr std::string_view kName = "\nState:\t";
+  const std::size_t line = status.find(kName);
+  return line != std::string_view::npos && std::string_view("DTt").contains(status[line + kName.size()]);
+}
+
 // Whether a process dies of the signal that neither handles nor ignores it (signal(7)).
 bool ends_by_default(int signal_number) {
   constexpr std::array kHarmless = {SIGCHLD, SIGURG, SIGWINCH, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -46,16 +53,14 @@ bool may_go_alone(int signal_number) {
   return std::ranges::find(kNever, signal_number) == kNever.end();
 }
 
-Handles handles(int signal_number, const SignalManners& worker) {
-  if (!may_go_alone(signal_number) || worker.executable.empty() || is_shell(worker.executable)) return Handles::kNo;
-  const std::optional<bool> catches = bit(worker.status, "\nSigCgt:\t", signal_number);
-  const std::optional<bool> blocks = bit(worker.status, "\nSigBlk:\t", signal_number);
-  const std::optional<bool> ignores = bit(worker.status, "\nSigIgn:\t", signal_number);
+Handles handles(int signal_number, std::string_view status, std::string_view executable) {
+  if (!may_go_alone(signal_number) || executable.empty() || is_shell(executable)) return Handles::kNo;
+  const std::optional<bool> catches = bit(status, "\nSigCgt:\t", signal_number);
+  const std::optional<bool> blocks = bit(status, "\nSigBlk:\t", signal_number);
+  const std::optional<bool> ignores = bit(status, "\nSigIgn:\t", signal_number);
   if (!catches || !blocks || !ignores) return Handles::kNo;
   if (*catches || *blocks) return Handles::kYes;
-  if (*ignores) return Handles::kNo;
-  if (worker.waiting.contains("sigtimedwait")) return Handles::kYes;
-  return worker.waiting.empty() && ends_by_default(signal_number) ? Handles::kUnknown : Handles::kNo;
+  return *ignores || lives_on(status) || !ends_by_default(signal_number) ? Handles::kNo : Handles::kUnknown;
 }
 
 }  // namespace elastic::process

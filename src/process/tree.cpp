@@ -44,10 +44,7 @@ bool group_outlived(pid_t worker) {
 // What the worker does with the signal at this moment.
 Handles what_it_does(pid_t worker, int signal_number) {
   if (!may_go_alone(signal_number)) return Handles::kNo;
-  const std::string status = status_text(worker);
-  const std::string executable = executable_of(worker);
-  const ProcessFacts facts = process_facts(worker);
-  return handles(signal_number, {.status = status, .executable = executable, .waiting = facts.waiting});
+  return handles(signal_number, status_text(worker), executable_of(worker));
 }
 
 ExitStatus exit_status(const siginfo_t& info) {

@@ -89,7 +89,7 @@ def test_a_rank_that_saves_when_it_is_told_to_end_has_its_helpers_until_then(beg
     assert result.returncode == 1
     assert result.stderr == f"elastic-run: stopped by {number.name}; all workers have ended\n"
     assert sorted(path.name for path in tmp_path.glob("saved.*")) == ["saved.0", "saved.1"]
-    # One that only just begins to wait is not seen to do so, and gets the signal alone all the same.
+    # That one waits for it the kernel does not show; it gets the signal alone all the same.
     assert way == "waits" or alone(tmp_path) == [(number.name, [0, 1])]
 
 
