@@ -39,13 +39,6 @@ bool ends_by_default(int signal_number) {
   return std::ranges::find(kHarmless, signal_number) == kHarmless.end();
 }
 
-bool is_shell(std::string_view executable) {
-  constexpr std::string_view kReplaced = " (deleted)";  // as the kernel marks a file that has been removed since
-  if (executable.ends_with(kReplaced)) executable.remove_suffix(kReplaced.size());
-  const std::string_view name = executable.substr(executable.rfind('/') + 1);
-  return std::ranges::find(kShells, name) != kShells.end();
-}
-
 }  // namespace
 
 bool may_go_alone(int signal_number) {
@@ -53,14 +46,20 @@ bool may_go_alone(int signal_number) {
   return std::ranges::find(kNever, signal_number) == kNever.end();
 }
 
-Handles handles(int signal_number, std::string_view status, std::string_view executable) {
-  if (!may_go_alone(signal_number) || executable.empty() || is_shell(executable)) return Handles::kNo;
+Handles handles(int signal_number, std::string_view status) {
   const std::optional<bool> catches = bit(status, "\nSigCgt:\t", signal_number);
   const std::optional<bool> blocks = bit(status, "\nSigBlk:\t", signal_number);
   const std::optional<bool> ignores = bit(status, "\nSigIgn:\t", signal_number);
-  if (!catches || !blocks || !ignores) return Handles::kNo;
+  if (!may_go_alone(signal_number) || !catches || !blocks || !ignores) return Handles::kNo;
   if (*catches || *blocks) return Handles::kYes;
   return *ignores || lives_on(status) || !ends_by_default(signal_number) ? Handles::kNo : Handles::kUnknown;
+}
+
+bool is_shell(std::string_view executable) {
+  constexpr std::string_view kReplaced = " (deleted)";  // as the kernel marks a file that has been removed since
+  if (executable.ends_with(kReplaced)) executable.remove_suffix(kReplaced.size());
+  const std::string_view name = executable.substr(executable.rfind('/') + 1);
+  return std::ranges::find(kShells, name) != kShells.end();
 }
 
 }  // namespace elastic::process

@@ -11,14 +11,15 @@ namespace elastic::process {
 // a terminal sends it to whole groups, too; nor is SIGABRT, by which a worker that hangs is to tell its stack.
 bool may_go_alone(int signal_number);
 
-// What a worker does with a signal.
+// What a process does with a signal.
 enum class Handles {
-  kNo,       // it ignores it, is a shell, which hands no signal on to what it waits for, or is stopped
+  kNo,       // it ignores it, or is stopped
   kYes,      // it catches or blocks it
   kUnknown,  // it dies of it at once, unless it awaits it (sigwait), which the kernel does not show
 };
-// By the texts of /proc/PID/status and of the link /proc/PID/exe, empty where they cannot be read. Read at each signal
-// for each worker, so nothing else is: that is 15 us of a restart for each of them.
-Handles handles(int signal_number, std::string_view status, std::string_view executable);
+// By the text of /proc/PID/status; kNo where it cannot be read.
+Handles handles(int signal_number, std::string_view status);
+// Whether the program of this path is a shell, which hands no signal on to what it waits for.
+bool is_shell(std::string_view executable);
 
 }  // namespace elastic::process

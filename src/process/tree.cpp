@@ -44,7 +44,10 @@ bool group_outlived(pid_t worker) {
 // What the worker does with the signal at this moment.
 Handles what_it_does(pid_t worker, int signal_number) {
   if (!may_go_alone(signal_number)) return Handles::kNo;
-  return handles(signal_number, status_text(worker), executable_of(worker));
+  const Handles does = handles(signal_number, status_text(worker));
+  if (does != Handles::kYes) return does;  // a shell that has no trap dies at once, as any other program
+  const std::string executable = executable_of(worker);
+  return executable.empty() || is_shell(executable) ? Handles::kNo : does;
 }
 
 ExitStatus exit_status(const siginfo_t& info) {
