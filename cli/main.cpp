@@ -20,6 +20,7 @@
 #include "cli/launch_plan.h"
 #include "cli/meeting_plan.h"
 #include "cli/parse.h"
+#include "cli/request_plan.h"
 #include "cli/run/coordinator_only.h"
 #include "cli/run/launch.h"
 #include "cli/run/order_only.h"

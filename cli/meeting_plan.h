@@ -7,9 +7,6 @@
 #include "cli/launch_plan.h"
 #include "cli/parse.h"
 #include "cli/run/launch_settings.h"
-#include "cli/run/order_only.h"
-#include "cli/run/stacks_request.h"
-#include "cli/run/status_only.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"
 
@@ -28,18 +25,6 @@ void tell_meeting_of_node(run::LaunchSettings& settings);
 // Plans --coordinator-only: where to listen, with which secret, and when a node counts as lost.
 Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
                                                          const HostView& host);
-
-// Plans --status: which endpoint to ask, and how to show the answer.
-Result<run::StatusRequest> plan_status(const ParsedFlags& flags, const Environment& environment, const HostView& host);
-
-// Plans --stacks: what to look at, and where to ask for it.
-Result<run::StacksRequest> plan_stacks(const ParsedFlags& flags, const Environment& environment, const HostView& host);
-
-// Plans --drain and --stop: what to order, and where.
-Result<run::OrderRequest> plan_order(const ParsedFlags& flags, const Environment& environment, const HostView& host);
-
-// The key that --status-key prints. Fails where there is no secret.
-Result<std::string> plan_status_key(const ParsedFlags& flags, const Environment& environment, const HostView& host);
 
 // The secret of a job of one node, which guards its status: from token_file or the variable; empty where it has none.
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,
