@@ -67,17 +67,34 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 // Who has voted in vain, or is done, looks also where the nodes meet: the process there may be of another start than
 // the successor on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
 void Search::look_round() {
+  look_at_those_that_answer();
+  to_look_at_.insert(to_look_at_.end(), silent_.begin(), silent_.end());
+  has_answer_ = false;
+  is_stale_ = false;
+}
+
+void Search::look_at_those_that_answer() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
   if ((vain_ > 0 || is_done_) && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
     if (!silent_.contains(index) && successors_[index].agent != host_) to_look_at_.push_back(index);
   }
-  to_look_at_.insert(to_look_at_.end(), silent_.begin(), silent_.end());
+}
+
+// The one that was looked at has answered, or has not: then what others had answered before is old by now, and they are
+// looked at once more.
+void Search::was_looked_at(std::int64_t now_ms) {
+  if (!looked_at_) return;
+  const bool is_silent = now_ms >= asked_ms_ + step_ms();
+  if (is_silent) silent_.insert(*looked_at_);
+  is_stale_ = is_stale_ || (is_silent && has_answer_);
+  has_answer_ = has_answer_ || !is_silent;
+  if (to_look_at_.empty() && std::exchange(is_stale_, false)) look_at_those_that_answer();
 }
 
 std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
-  if (looked_at_ && now_ms >= asked_ms_ + step_ms()) silent_.insert(*looked_at_);
+  was_looked_at(now_ms);
   asked_ms_ = now_ms;
   if (sent_to_) {
     asked_ = Asked::kElsewhere;

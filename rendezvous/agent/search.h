@@ -69,6 +69,8 @@ class Search {
  private:
   std::int64_t step_ms() const;
   void look_round();
+  void look_at_those_that_answer();
+  void was_looked_at(std::int64_t now_ms);
   void was_in_vain();
   bool leaves_out(std::size_t place);
   enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
@@ -92,6 +94,8 @@ class Search {
   std::vector<std::size_t> to_look_at_;                  // successors, the next one last
   std::optional<std::size_t> looked_at_;                 // the last one was asked for that
   std::set<std::size_t> silent_;                         // those that did not answer then
+  bool has_answer_ = false;                              // one of those that were looked at has answered
+  bool is_stale_ = false;                                // since then another one was waited for, in vain
   std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
   std::optional<DoorTarget> sent_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long

@@ -143,11 +143,20 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     lost.now_ms += kStepInVain;
     CHECK(lost.asks(true) == 0);
     CHECK(lost.search.looks_round());
+    // The others' answers are old by now.
+    for (const AgentId again : {2u, 0u}) {
+      CHECK(lost.asks(true) == again);
+      CHECK(lost.search.looks_round());
+    }
     CHECK(lost.asks(true) == 0);
     CHECK_FALSE(lost.search.looks_round());
-    CHECK(lost.asks(true) == 3);
-    CHECK(lost.asks(true) == 2);
-    CHECK(lost.search.looks_round());
+    for (const AgentId looked_at : {3u, 2u, 0u}) {
+      CHECK(lost.asks(true) == looked_at);
+      CHECK(lost.search.looks_round());
+      if (looked_at == 3) lost.now_ms += kStepInVain;  // nobody had answered before
+    }
+    lost.asks(true);
+    CHECK_FALSE(lost.search.looks_round());
   }
   SUBCASE("one that does not answer is looked at first also by the search after this one, if this one is in vain") {
     CHECK(lost.asks(true) == 2);
