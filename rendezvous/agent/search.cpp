@@ -23,6 +23,20 @@ DoorTarget door_of(const Successor& successor) { return {successor.addresses, su
 
 }  // namespace
 
+// What the search has found is by the places in the list before.
+void Search::knows(std::vector<Successor> successors) {
+  is_done_ = false;
+  if (successors == successors_) return;
+  successors_ = std::move(successors);
+  met_at_ = 0;
+  left_out_ = 0;
+  silent_.clear();
+  to_look_at_.clear();
+  looked_at_.reset();
+  dialing_.reset();
+  retry_ms_.reset();
+}
+
 // A new start of a node may be found at that node's door and where the nodes meet. If it could not be elected, since
 // others do not reach it, the others are asked before it is made a candidate again at either place.
 void Search::was_in_vain() {

@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "rendezvous/protocol/lease.h"
@@ -33,10 +32,7 @@ class Search {
   // The coordinator in the process of this agent (0: it is on none of the nodes) has welcomed the agent.
   void meets(protocol::AgentId host) { host_ = host; }
   // It has told who comes after it.
-  void knows(std::vector<protocol::Successor> successors) {
-    successors_ = std::move(successors);
-    is_done_ = false;
-  }
+  void knows(std::vector<protocol::Successor> successors);
   // The node is done, and about to leave: until it is in a round again it makes no candidate anywhere, but looks round
   // for the one that the nodes which it leaves have found.
   void is_done() { is_done_ = true; }

@@ -173,6 +173,22 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
   }
 }
 
+TEST_CASE("what a search has found of successors is forgotten when others come after the coordinator") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  lost.search.begin({}, 1'000);
+  lost.now_ms = 1'000;
+  for (const AgentId looked_at : {2u, 3u}) CHECK(lost.asks(true) == looked_at);
+  lost.now_ms += kStepInVain;
+  CHECK(lost.asks(true) == 0);  // 3, at place 1, is silent
+  lost.search.knows({Lost::door(4)});
+  lost.search.begin({}, lost.now_ms);
+  for (const AgentId looked_at : {4u, 0u}) {
+    CHECK(lost.asks(true) == looked_at);
+    CHECK(lost.search.looks_round());
+  }
+}
+
 TEST_CASE("who was bound for long after the loss looks round once, since others may have been free before") {
   for (const std::int64_t free_ms : {999, 1'000}) {
     Lost lost;
