@@ -78,8 +78,7 @@ void put_culprit(NodeFacts& facts, RankFacts& rank, const Hang& hang, Ms for_ms)
     case HangKind::kElsewhere:
     case HangKind::kBehind:
       put(facts, rank, in_script("load_batch", "data.py"));
-      // Half of them compute for ever.
-      if (rank.rank % 2 == 1) rank.state = ThreadState::kRuns, rank.cpu_percent = 99, rank.wchan.clear();
+      if (computes(hang)) rank.state = ThreadState::kRuns, rank.cpu_percent = 99, rank.wchan.clear();
       return;
     case HangKind::kStopped:
       rank.state = ThreadState::kStopped;
@@ -103,6 +102,11 @@ void put_culprit(NodeFacts& facts, RankFacts& rank, const Hang& hang, Ms for_ms)
 std::string name(HangKind kind) { return std::string(kNames.at(static_cast<std::size_t>(kind))); }
 
 bool has_culprit(HangKind kind) { return kind <= HangKind::kNotAtInit; }
+
+// Half of these compute for ever.
+bool computes(const Hang& hang) {
+  return (hang.kind == HangKind::kElsewhere || hang.kind == HangKind::kBehind) && hang.rank % 2 == 1;
+}
 
 bool must_be_named(const Hang& hang, Ms for_ms) {
   switch (hang.kind) {

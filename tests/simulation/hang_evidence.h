@@ -42,6 +42,8 @@ struct Hang {
   bool is_now() const { return !ended_ms; }
 };
 
+// Whether the rank at fault computes, as in a long step.
+bool computes(const Hang& hang);
 // Whether the whole evidence of all nodes names the one at fault, `for_ms` after the hang began.
 bool must_be_named(const Hang& hang, Ms for_ms);
 

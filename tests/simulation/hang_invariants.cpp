@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/protocol/hang_parts.h"
 #include "src/base/json.h"
 #include "src/base/text.h"
 #include "tests/simulation/simulation.h"
@@ -39,8 +40,15 @@ void HangInvariants::answered(ConnectionId connection, const NodeEvidence& messa
   }
 }
 
-void HangInvariants::has_read(const Node& node, const CollectEvidence& order, bool is_whole) {
-  read_[node.index()] = {order.collection, order.round, is_whole};
+void HangInvariants::taken(const Server& server, const std::string& job, Incarnation incarnation,
+                           const NodeEvidence& message) {
+  const auto collection = collections_.find({server.start_number(), job, incarnation, message.round});
+  if (collection == collections_.end() || collection->second.number != message.collection) return;
+  if (auto facts = decode_facts(message.facts)) collection->second.taken.push_back(*std::move(facts));
+}
+
+void HangInvariants::has_read(const Node& node, const CollectEvidence& order, bool hangs, bool is_whole) {
+  read_[node.index()] = {order.collection, order.round, hangs, is_whole};
 }
 
 void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp& stamp, const HangTold& message,
@@ -68,7 +76,36 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
 
 void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp& stamp, const HangOver& message,
                           const Server& server) {
-  told_[{key_of(node, stamp, message.round, server), connection}] = false;
+  const Key key = key_of(node, stamp, message.round, server);
+  told_[{key, connection}] = false;
+  if (message.why != HangOver::Why::kWithdrawn) return;
+  const auto collection = collections_.find(key);
+  const auto world = simulation_.hangs().world_of(node);
+  if (collection == collections_.end() || !world || simulation_.workers().world(*world).round != message.round) return;
+  const Hang* const hang = simulation_.hangs().hang_of(*world);
+  if (hang != nullptr && hang->is_now() && is_like_a_step(*hang, collection->second))
+    simulation_.hangs().was_taken_for_a_step(*world);
+}
+
+// By what the coordinator has got, nothing tells this hang from a long step: a rank computes, and of nobody is it seen
+// that it waits for that one, by its stack or by how far both are in a group.
+bool HangInvariants::is_like_a_step(const Hang& hang, const Collection& collection) {
+  if (!computes(hang)) return false;
+  bool is_seen = false;
+  bool is_counted = false;
+  bool are_others_counted = false;
+  for (const hang::NodeFacts& node : collection.taken) {
+    for (const hang::RankFacts& rank : node.ranks) {
+      if (rank.rank != hang.rank && rank.stack) return false;
+      is_seen = is_seen || (rank.rank == hang.rank && rank.stack);
+    }
+    for (const hang::GroupFact& fact : node.group_facts) {
+      const bool is_culprit = fact.ranks.contains(hang.rank);
+      is_counted = is_counted || is_culprit;
+      are_others_counted = are_others_counted || !is_culprit;
+    }
+  }
+  return is_seen && !(is_counted && are_others_counted);
 }
 
 void HangInvariants::check_wait(const Collection& collection) const {
@@ -102,7 +139,9 @@ void HangInvariants::check_names(std::size_t world, const Collection& collection
   const Ms since_ms = now_ms - message.silent_ms - simulation_.setup().hangs->beat_ms;
   const Hang* hang = simulation_.hangs().hang_of(world);
   if (hang != nullptr && hang->ended_ms && *hang->ended_ms < since_ms) hang = nullptr;
+  const bool may_name_anybody = hang != nullptr && !hang->is_now() && is_of_two_moments(world, collection);
   for (const Culprit& culprit : said.culprits) {
+    if (may_name_anybody) break;
     const bool is_right = hang != nullptr && has_culprit(hang->kind) && culprit.node == hang->address &&
                           culprit.rank.value_or(hang->rank) == hang->rank;
     if (is_right) continue;
@@ -127,12 +166,27 @@ void HangInvariants::check_names(std::size_t world, const Collection& collection
         format("{}, rank {} of {}: \"{}\"", name(hang->kind), hang->rank, hang->address, said.cause));
 }
 
-bool HangInvariants::all_is_read(std::size_t world, const Collection& collection) const {
-  return std::ranges::all_of(simulation_.hangs().nodes_of(world), [&](int node) {
+std::vector<HangInvariants::Read> HangInvariants::read_of(std::size_t world, const Collection& collection) const {
+  std::vector<Read> all;
+  for (const int node : simulation_.hangs().nodes_of(world)) {
     const auto read = read_.find(node);
-    return read != read_.end() && read->second.collection == collection.number &&
-           read->second.round == simulation_.workers().world(world).round && read->second.is_whole;
-  });
+    if (read != read_.end() && read->second.collection == collection.number &&
+        read->second.round == simulation_.workers().world(world).round)
+      all.push_back(read->second);
+  }
+  return all;
+}
+
+bool HangInvariants::all_is_read(std::size_t world, const Collection& collection) const {
+  const std::vector<Read> all = read_of(world, collection);
+  return all.size() == simulation_.hangs().nodes_of(world).size() &&
+         std::ranges::all_of(all, [](const Read& read) { return read.hangs && read.is_whole; });
+}
+
+// Some nodes have read theirs while the round hung, and others when it did not.
+bool HangInvariants::is_of_two_moments(std::size_t world, const Collection& collection) const {
+  const std::vector<Read> all = read_of(world, collection);
+  return std::ranges::any_of(all, &Read::hangs) && !std::ranges::all_of(all, &Read::hangs);
 }
 
 }  // namespace elastic::simulation

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "health/hang/hang_facts.h"
 #include "rendezvous/protocol/messages.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/timeline.h"
@@ -17,11 +18,13 @@ namespace elastic::simulation {
 class Node;
 class Server;
 class Simulation;
+struct Hang;
 
 // What must hold of what nodes are told about hangs:
 //
 // - A verdict names nobody but the rank, or the node of the rank, that hangs, and nobody where nobody is at fault. If
-//   all nodes have answered with all that there was to see, it does name that one.
+//   all nodes have answered with all that there was to see, it does name that one. Evidence that is of two moments,
+//   since the hang ended while it was read, may name anybody.
 // - It comes after all nodes have answered that were asked and have a session, or after 20 s.
 // - It comes only if the round has made no progress for a moment at least in the time that it tells of.
 // - A coordinator tells a node of a hang once, until it is over.
@@ -40,8 +43,11 @@ class HangInvariants {
             const Server& server);
   // An agent has sent this one.
   void answered(ConnectionId connection, const protocol::NodeEvidence& message);
-  // A node has read its evidence: all that there was to see of a hang, or not.
-  void has_read(const Node& node, const protocol::CollectEvidence& order, bool is_whole);
+  // A coordinator takes this one.
+  void taken(const Server& server, const std::string& job, protocol::Incarnation incarnation,
+             const protocol::NodeEvidence& message);
+  // A node has read its evidence, while its round hung or not: all that there was to see, or some of it.
+  void has_read(const Node& node, const protocol::CollectEvidence& order, bool hangs, bool is_whole);
 
  private:
   // A start of a server, a job, an incarnation and a round of it.
@@ -50,6 +56,7 @@ class HangInvariants {
     std::uint32_t number = 0;
     Ms asked_ms = 0;
     std::map<ConnectionId, bool> answered = {};
+    std::vector<hang::NodeFacts> taken = {};
   };
   struct Culprit {
     std::optional<std::int64_t> rank = {};
@@ -64,13 +71,18 @@ class HangInvariants {
   struct Read {
     std::uint32_t collection = 0;
     protocol::RoundNumber round = 0;
+    bool hangs = false;
     bool is_whole = false;
   };
   Key key_of(const Node& node, const protocol::Stamp& stamp, protocol::RoundNumber round, const Server& server) const;
   const Said& said_by(const std::string& report);
   void check_wait(const Collection& collection) const;
   void check_names(std::size_t world, const Collection& collection, const protocol::HangTold& message, bool is_first);
+  // What the nodes of a world have read for this collection, without those that have not.
+  std::vector<Read> read_of(std::size_t world, const Collection& collection) const;
   bool all_is_read(std::size_t world, const Collection& collection) const;
+  bool is_of_two_moments(std::size_t world, const Collection& collection) const;
+  static bool is_like_a_step(const Hang& hang, const Collection& collection);
 
   Simulation& simulation_;
   std::map<Key, Collection> collections_;              // the last one of each

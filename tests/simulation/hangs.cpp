@@ -157,6 +157,7 @@ void Hangs::begin(std::size_t index, Hang hang, std::optional<Ms> lasts_ms) {
   state.hang = hang;
   state.stood_ms = hang.began_ms;
   state.was_told = false;
+  state.taken_for_step_ms.reset();
   ++counts_.begun();
   simulation_.trace().add(2000 + static_cast<std::uint64_t>(hang.kind));
   if (simulation_.trace().is_read())
@@ -273,15 +274,21 @@ void Hangs::look_when_settled(std::size_t index) {
   }
   // Where nothing was seen of the round, and no time was given, nobody looks.
   if (!limit_ms) return end(index);
-  must_be_told(index, *limit_ms);
+  must_be_told(index, *limit_ms, simulation_.now_ms());
 }
 
-void Hangs::must_be_told(std::size_t index, Ms limit_ms) {
+void Hangs::was_taken_for_a_step(std::size_t index) { states_[index].taken_for_step_ms = simulation_.now_ms(); }
+
+// Where the coordinator has rightly taken it for a long step meanwhile, the limit passes again from then on.
+void Hangs::must_be_told(std::size_t index, Ms limit_ms, Ms since_ms) {
   const bool is_storage = states_[index].hang->kind == HangKind::kStorage;  // that is told after four times the limit
   const Ms wait_ms = is_storage ? 5 * limit_ms + 2 * kJudgeMs : limit_ms + kLookMs + kJudgeMs;
-  if (wait_ms > kLongestWaitMs) return end(index);
-  simulation_.timeline().after(wait_ms * 102 / 100 + 1'000, [this, index, limit_ms] {
+  if (since_ms + wait_ms > *settled_ms_ + kLongestWaitMs) return end(index);
+  const Ms due_ms = since_ms + wait_ms * 102 / 100 + 1'000;
+  simulation_.timeline().after(due_ms - simulation_.now_ms(), [this, index, limit_ms, since_ms] {
     if (!is_hanging(index) || states_[index].was_told) return;
+    const Ms again_ms = states_[index].taken_for_step_ms.value_or(since_ms);
+    if (again_ms > since_ms) return must_be_told(index, limit_ms, again_ms);
     simulation_.invariants().broken(
         "a hang is told in time",
         format("round {}: {} since {} ms, rank {}; the limit is {} ms", world(index).round,
@@ -313,7 +320,7 @@ hang::NodeFacts Hangs::read(const Node& node, const CollectEvidence& order) {
   }
   const bool is_whole = !random_.chance(simulation_.setup().hangs->partial_percent);
   if (!is_whole) lose_part(facts, random_);
-  invariants_.has_read(node, order, is_whole && hangs);
+  invariants_.has_read(node, order, hangs, is_whole);
   return facts;
 }
 

@@ -59,6 +59,8 @@ class Hangs {
   Ms stood_ms(std::size_t index) const { return states_[index].stood_ms; }
   // A hang of this world has been told on that node, and is not over.
   bool is_told(const Node& node, std::size_t index) const;
+  // A coordinator has withdrawn the alarm of this hang, and was right to by what it knew.
+  void was_taken_for_a_step(std::size_t index);
   HangCounts& counts() { return counts_; }
 
  private:
@@ -68,7 +70,8 @@ class Hangs {
     Ms stood_ms = -1;
     Ms trains_until_ms = 0;
     std::int64_t step = 0;
-    bool was_told = false;  // this hang, on any node
+    bool was_told = false;                     // this hang, on any node
+    std::optional<Ms> taken_for_step_ms = {};  // when it was last
   };
   const World& world(std::size_t index) const;
   bool is_hanging(std::size_t index) const;
@@ -80,7 +83,7 @@ class Hangs {
   void was_told(std::size_t index);
   void end(std::size_t index);
   void look_when_settled(std::size_t index);
-  void must_be_told(std::size_t index, Ms limit_ms);
+  void must_be_told(std::size_t index, Ms limit_ms, Ms since_ms);
 
   Simulation& simulation_;
   Random random_;

@@ -344,6 +344,11 @@ void Simulation::coordinator_takes(const Server& server, const std::string& job,
   const OfServer which{server.number(), job};
   shadow_.takes(which, server.find(job), event, now_ms);
   if (recorder_) recorder_->takes(which, *server.find(job), event, now_ms);
+  if (!hangs_.are_on()) return;
+  const auto* const received = std::get_if<coordinator::MessageReceived>(&event);
+  const auto* const evidence = received ? std::get_if<protocol::NodeEvidence>(&received->message) : nullptr;
+  const coordinator::Coordinator* const taker = evidence ? server.find(job) : nullptr;
+  if (taker != nullptr) hangs_.invariants().taken(server, job, taker->incarnation(), *evidence);
 }
 
 void Simulation::coordinator_logs(const Server& server, const std::string& job, const std::string& text) {
