@@ -30,7 +30,7 @@ void Search::knows(std::vector<Successor> successors) {
   successors_ = std::move(successors);
   met_at_ = 0;
   left_out_ = 0;
-  silent_.clear();
+  silent_.reset();
   to_look_at_.clear();
   looked_at_.reset();
   dialing_.reset();
@@ -66,7 +66,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   is_on_ = !successors_.empty();
   to_look_at_.clear();
   looked_at_.reset();
-  if (vain_ == 0) silent_.clear();
+  if (vain_ == 0) silent_.reset();
   times_ = times;
   began_ms_ = now_ms;
   asked_ = Asked::kNobody;
@@ -82,7 +82,9 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 // the successor on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
 void Search::look_round() {
   look_at_those_that_answer();
-  to_look_at_.insert(to_look_at_.end(), silent_.begin(), silent_.end());
+  for (std::size_t place = 0; place <= successors_.size(); ++place) {
+    if (silent_[place]) to_look_at_.push_back(place);
+  }
   has_answer_ = false;
   is_stale_ = false;
 }
@@ -90,9 +92,9 @@ void Search::look_round() {
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
-  if ((vain_ > 0 || is_done_) && !silent_.contains(meeting_place)) to_look_at_.push_back(meeting_place);
+  if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
-    if (!silent_.contains(index) && successors_[index].agent != host_) to_look_at_.push_back(index);
+    if (!silent_[index] && successors_[index].agent != host_) to_look_at_.push_back(index);
   }
 }
 
@@ -101,7 +103,7 @@ void Search::look_at_those_that_answer() {
 void Search::was_looked_at(std::int64_t now_ms) {
   if (!looked_at_) return;
   const bool is_silent = now_ms >= asked_ms_ + step_ms();
-  if (is_silent) silent_.insert(*looked_at_);
+  if (is_silent) silent_.set(*looked_at_);
   is_stale_ = is_stale_ || (is_silent && has_answer_);
   has_answer_ = has_answer_ || !is_silent;
   if (to_look_at_.empty() && std::exchange(is_stale_, false)) look_at_those_that_answer();
@@ -138,7 +140,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
   if (!to_look_at_.empty()) {
     looked_at_ = to_look_at_.back();
     to_look_at_.pop_back();
-    silent_.erase(*looked_at_);
+    silent_.reset(*looked_at_);
     asked_ = Asked::kElsewhere;
     if (*looked_at_ == successors_.size()) return {};
     return door_of(successors_[*looked_at_]);

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -89,7 +89,7 @@ class Search {
   std::uint32_t left_out_ = 0;                           // of these, in the first turn of this search
   std::vector<std::size_t> to_look_at_;                  // successors, the next one last
   std::optional<std::size_t> looked_at_;                 // the last one was asked for that
-  std::set<std::size_t> silent_;                         // those that did not answer then
+  std::bitset<succession::kMostSuccessors + 1> silent_;  // those that did not answer then, a bit as in met_at_
   bool has_answer_ = false;                              // one of those that were looked at has answered
   bool is_stale_ = false;                                // since then another one was waited for, in vain
   std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
