@@ -225,8 +225,9 @@ def test_a_signal_while_what_a_successful_job_left_is_being_ended_does_not_hang(
     leaves = script("leaves.py", """\
 import os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+worker = os.getpid()  # which may have ended when the child runs
 if os.fork() == 0:
-    os.write(1, f"{os.getppid()}\\n".encode())
+    os.write(1, f"{worker}\\n".encode())
     while True:
         signal.pause()
 """)
