@@ -4,6 +4,7 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_notes.h"
+#include "rendezvous/coordinator/coordinator_refusals.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -99,7 +100,7 @@ void Coordinator::leave_out_as_before(const CarriedHang& hang) {
   for (const Seat& seat : seats_) {
     Node* node = roster_.find(seat.agent);
     if (node == nullptr || std::ranges::find(hang.out, seat.seat) == hang.out.end()) continue;
-    node->unfit = "the job hung, and this node is out for that";
+    node->unfit = kOutForHang;
     check_.exclude_host(node->identity(), Exclusion::kHung);
   }
 }

@@ -198,6 +198,8 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.last_heard_ms = now_ms_;
   node.joined_by = message.session;
   node.belongs = facts.incarnation == identity_.incarnation();
+  // It is out for a hang, and was lost and has come back before its round was over.
+  if (check_.exclusion_of(node.identity()) == Exclusion::kHung) node.unfit = kOutForHang;
   if (is_of_round) {
     node.seat = facts.place.node_rank;
     node.place = facts.place;
@@ -238,6 +240,7 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
     }
     is_ready(node, out);
     if (state_ == State::kRebuilding) stop_round(out);
+    if (state_ == State::kForming && !node.unfit.empty()) turn_away_excluded(out);
     return;
   }
   node.succeeded = facts.activity == Activity::kSucceeded;

@@ -223,7 +223,11 @@ void Coordinator::tell_to_stop(Node& node, Effects& out) {
 }
 
 void Coordinator::has_stopped(Node& node, Effects& out) {
-  if (node.standing() != Standing::kLeaving) return is_ready(node, out);
+  if (node.standing() != Standing::kLeaving) {
+    roster_.move(node, Standing::kReady);
+    if (state_ == State::kForming && !node.unfit.empty()) turn_away_excluded(out);
+    return;
+  }
   let_go(*node.session, node.leaves, out);
   orders_.has_left(node.agent);
   mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator

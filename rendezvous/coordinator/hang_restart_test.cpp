@@ -405,6 +405,39 @@ TEST_CASE("a node that is out for a hang ends its round under the next coordinat
   CHECK(again[0].second.losses == 0);
 }
 
+TEST_CASE("a node that is out for a hang stays out if it is lost, and comes back, while its round ends") {
+  for (const auto activity : {AgentFacts::Activity::kIdle, AgentFacts::Activity::kStopping}) {
+    for (const bool comes_last : {false, true}) {
+      AtFault job;
+      NodeJoins back = job.joiner(3, 2);
+      back.facts = {.incarnation = job.coordinator.incarnation(),
+                    .term = 1,
+                    .round = 0,
+                    .activity = activity,
+                    .place = job.coordinator.roster().at(3).place,
+                    .membership = 1,
+                    .carried = job.carried};
+      Answer all = job.on(SessionEnded{3, "it was reset"});
+      const auto add = [&](const Answer& more) {
+        all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
+      };
+      if (!comes_last) add(job.say(13, back));
+      add(job.stop(1));
+      add(job.stop(2));
+      if (comes_last) add(job.say(13, back));
+      if (activity == AgentFacts::Activity::kStopping) add(job.stop(13));
+      add(job.pass_with({1, 2}, 5'000));
+      const auto rejected = all.all<Rejected>();
+      REQUIRE(rejected.size() == 1);
+      CHECK(rejected[0].first == 13);
+      CHECK(rejected[0].second.why == Rejected::Why::kExcluded);
+      const auto again = all.all<PrepareRound>();
+      REQUIRE(again.size() == 2);
+      CHECK(again[0].first + again[1].first == 1 + 2);
+    }
+  }
+}
+
 TEST_CASE("a node that is out for a hang and has ended before the next coordinator came is not missed there") {
   AtFault job;
   job.sessions.pop_back();
