@@ -243,10 +243,16 @@ void RestartRules::on(const Node& node, const Stamp& stamp, const Rejected& mess
   const Job job{node.setup().job, stamp.incarnation};
   const auto stuck = may_be_stuck_.find(job);
   const bool is_stuck = stuck != may_be_stuck_.end() && stuck->second.contains(address);
-  const bool was_blamed = std::ranges::any_of(starts_, [&](const auto& start) {
-    return std::get<0>(start.first) == job.first && std::get<1>(start.first) == job.second && blames(start.second);
-  });
-  const bool is_out = says("this node is at fault")    ? blames(starts_[key_of(node, stamp, server)])
+  // A coordinator may have taken a later term since, above that of a candidate that was not elected.
+  const auto was_blamed_by = [&](std::optional<std::uint64_t> start_number) {
+    return std::ranges::any_of(starts_, [&](const auto& start) {
+      const auto& [name, incarnation, term, number] = start.first;
+      return name == job.first && incarnation == job.second && number == start_number.value_or(number) &&
+             blames(start.second);
+    });
+  };
+  const bool was_blamed = was_blamed_by({});
+  const bool is_out = says("this node is at fault")    ? was_blamed_by(server.start_number())
                       : says("cannot end its workers") ? is_stuck
                                                        : is_stuck || was_blamed;
   if (!is_out)
