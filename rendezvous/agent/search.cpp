@@ -156,7 +156,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
   for (std::size_t passed_over = 0;; ++passed_over) {
     successor_ = dialing_->dial();
     if (leaves_out(successor_)) continue;
-    if (!silent_.contains(successor_) || passed_over >= places) break;
+    if (!silent_[successor_] || passed_over >= places) break;
   }
   successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
