@@ -21,11 +21,7 @@ class Mistake(NamedTuple):
     file: str
     text: str
     becomes: str
-    first_seed: int = 1  # of those that find it, where the seeds from 1 on do not
 
-
-# Jobs with --hang=restart (tests/simulation/setup.h, kRestartSeeds).
-RESTARTS = 1_000_000_000_000
 
 COORDINATOR = "rendezvous/coordinator/"
 AGENT = "rendezvous/agent/"
@@ -126,115 +122,6 @@ MISTAKES = {
         Mistake("v", "nobody is told that a hang is over", COORDINATOR + "hang_desk.cpp",
                 "  tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered",
                 "  if (!mutant::is('v')) tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered"),
-        Mistake("w", "a round ends for a hang while evidence is collected", COORDINATOR + "coordinator_hang.cpp",
-                "  const std::unique_ptr<const HangDesk::End> end = hang_.take_end();\n",
-                "  std::unique_ptr<const HangDesk::End> end = hang_.take_end();\n"
-                "  if (mutant::is('w') && !end && hang_.status(now_ms_).state == hang::HangState::kCollecting)\n"
-                "    end = std::make_unique<const HangDesk::End>(HangDesk::End{.because = \"the job hung\"});\n",
-                RESTARTS),
-        Mistake("x", "a node that has sent no evidence in time is taken for one that has", COORDINATOR + "hang_desk.cpp",
-                "    node.has_answered = member.evidence.has_value();\n",
-                "    node.has_answered = member.evidence.has_value();\n"
-                "    if (mutant::is('x') && !member.evidence) node = facts_of_done(member.ranks);\n",
-                RESTARTS),
-        Mistake("y", "a hang is judged while the round is being stopped for another reason", COORDINATOR + "coordinator_hang.cpp",
-                "void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {\n"
-                "  if (state_ != State::kRunning ||",
-                "void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {\n"
-                "  if ((state_ != State::kRunning && !mutant::is('y')) ||",
-                RESTARTS),
-        Mistake("y", "", COORDINATOR + "coordinator_hang.cpp",
-                "  if (state_ != State::kRunning) {\n    if (hang_.round()) hang_.round_ends(now_ms_);\n",
-                "  if (state_ != State::kRunning && !(mutant::is('y') && state_ == State::kStopping && hang_.round() == round_)) {\n"
-                "    if (hang_.round()) hang_.round_ends(now_ms_);\n",
-                RESTARTS),
-        Mistake("y", "", COORDINATOR + "coordinator_invariants.cpp",
-                "  ELASTIC_CHECK(!hang_.round() || (state_ == State::kRunning && hang_.round() == round_));\n",
-                "  ELASTIC_CHECK(mutant::is('y') || !hang_.round() || (state_ == State::kRunning && hang_.round() == round_));\n",
-                RESTARTS),
-        Mistake("z", "a worker gets a signal when evidence is asked for", AGENT + "hang_aids.cpp",
-                "  out.push_back(ReadEvidence{message});\n",
-                "  out.push_back(ReadEvidence{message});\n"
-                "  if (mutant::is('z')) out.push_back(SignalWorkers{.signal = 6});\n",
-                RESTARTS),
-        Mistake("A", "a hang is not counted", COORDINATOR + "hang_charges.cpp",
-                "  ++used_;\n",
-                "  if (!mutant::is('A')) ++used_;\n",
-                RESTARTS),
-        Mistake("B", "one hang more than the budget has is followed by another round", COORDINATOR + "hang_charges.cpp",
-                "  if (used_ > limit_) {\n",
-                "  if (used_ > limit_ + (mutant::is('B') ? 1 : 0)) {\n",
-                RESTARTS),
-        Mistake("C", "a worker that fails while its round ends for a hang costs a restart", COORDINATOR + "round_stop.cpp",
-                "  if (!stop.hang.empty()) return {.because",
-                "  if (!stop.hang.empty() && !(mutant::is('C') && stop.worker_failed)) return {.because",
-                RESTARTS),
-        Mistake("D", "a node that is at fault for a hang is let in again", COORDINATOR + "coordinator_hang.cpp",
-                "  for (const auto& [agent, why] : end.out) {\n",
-                "  for (const auto& [agent, why] : end.out) {\n"
-                "    if (mutant::is('D')) continue;\n",
-                RESTARTS),
-        Mistake("E", "a node with a hard fault stays where nobody can replace it", COORDINATOR + "hang_charges.cpp",
-                "    const bool is_hard = hang.fault == Fault::kHard;\n",
-                "    const bool is_hard = hang.fault == Fault::kHard && !mutant::is('E');\n",
-                RESTARTS),
-        Mistake("F", "a node is not replaced though another stands by", COORDINATOR + "hang_charges.cpp",
-                "    const bool is_replaced = standbys > 0;\n",
-                "    const bool is_replaced = standbys > 0 && !mutant::is('F');\n",
-                RESTARTS),
-        Mistake("G", "a suspicion is enough to leave a node out", COORDINATOR + "hang_charges.cpp",
-                "    if (!is_hard && !is_replaced && charge_of",
-                "    if (!mutant::is('G') && !is_hard && !is_replaced && charge_of",
-                RESTARTS),
-        Mistake("H", "a suspicion leaves fewer nodes than the job needs", COORDINATOR + "hang_charges.cpp",
-                "    if (!is_hard && left - 1 < hang.least) {\n",
-                "    if (!is_hard && left - 1 < hang.least && !mutant::is('H')) {\n",
-                RESTARTS),
-        Mistake("I", "ranks that hang at the same line on several nodes are not the script's fault", COORDINATOR + "hang_charges.cpp",
-                "    if (hang.fault != Fault::kSoft || blamed.place.empty()) continue;\n",
-                "    if (mutant::is('I') || hang.fault != Fault::kSoft || blamed.place.empty()) continue;\n",
-                RESTARTS),
-        Mistake("J", "a rank that hangs once more at its line is the script's fault", COORDINATOR + "hang_charges.cpp",
-                "known.place == blamed.place && known.node != blamed.node; });",
-                "known.place == blamed.place && (mutant::is('J') || known.node != blamed.node); });",
-                RESTARTS),
-        Mistake("K", "a successor does not know how often the job has hung", COORDINATOR + "hang_charges.cpp",
-                "  used_ = std::clamp<int>(record.used, used_, limits::kMaxRestarts);\n",
-                "  if (!mutant::is('K')) used_ = std::clamp<int>(record.used, used_, limits::kMaxRestarts);\n",
-                RESTARTS),
-        Mistake("L", "a successor does not know who was blamed for hangs", COORDINATOR + "hang_charges.cpp",
-                "    if (known.times <= 0 || known.node.empty()) continue;\n",
-                "    if (mutant::is('L') || known.times <= 0 || known.node.empty()) continue;\n",
-                RESTARTS),
-        Mistake("M", "a successor does not know which limits were learned", COORDINATOR + "hang_desk.cpp",
-                "  const auto inherited = std::exchange(inherited_, {});\n",
-                "  auto inherited = std::exchange(inherited_, {});\n"
-                "  if (mutant::is('M') && inherited) inherited->record.learned = {};\n",
-                RESTARTS),
-        Mistake("N", "progress does not call off the verdict on a hang", HANG + "hang_watch.cpp",
-                "  if (state_ == HangState::kIdle) return;\n  const std::int64_t silent_ms",
-                "  if (state_ == HangState::kIdle || (mutant::is('N') && state_ == HangState::kCollecting)) return;\n"
-                "  const std::int64_t silent_ms",
-                RESTARTS),
-        Mistake("O", "a process that SIGKILL does not end costs the job, and not its node", COORDINATOR + "coordinator_hang.cpp",
-                "  if (!is_stopping || stopping_.hang.empty() || stopping_.job_ends) return false;\n",
-                "  if (!is_stopping || stopping_.hang.empty() || stopping_.job_ends || mutant::is('O')) return false;\n",
-                RESTARTS),
-        Mistake("P", "a node with such a process is in the next round", COORDINATOR + "coordinator_hang.cpp",
-                "  if (!node.unfit.empty()) return;  // it is out as the one at fault\n",
-                "  if (!node.unfit.empty() || mutant::is('P')) return;  // it is out as the one at fault\n",
-                RESTARTS),
-        Mistake("Q", "a node waits for such a process without end", AGENT + "sweep.cpp",
-                "    case Stage::kNamed: break;\n",
-                "    case Stage::kNamed:\n"
-                "      if (!mutant::is('Q')) break;\n"
-                "      out.push_back(StartTimer{1000});\n"
-                "      return false;\n",
-                RESTARTS),
-        Mistake("R", "a limit that is learned of few steps ends a round", COORDINATOR + "hang_desk.cpp",
-                "    case hang::LimitFrom::kLearned: return has_learned;\n",
-                "    case hang::LimitFrom::kLearned: return has_learned || mutant::is('R');\n",
-                RESTARTS),
     ],
     "succession_mutants": [
         Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/succession/coordinators.cpp",

@@ -150,14 +150,9 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     dialing_.emplace(successors_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
-  // While it waited for a door that did not answer when it looked round, a candidate elsewhere would go without its
-  // vote.
-  const std::size_t places = successors_.size() + 1;
-  for (std::size_t passed_over = 0;; ++passed_over) {
+  do {
     successor_ = dialing_->dial();
-    if (leaves_out(successor_)) continue;
-    if (!silent_[successor_] || passed_over >= places) break;
-  }
+  } while (leaves_out(successor_));
   successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};

@@ -198,8 +198,6 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.last_heard_ms = now_ms_;
   node.joined_by = message.session;
   node.belongs = facts.incarnation == identity_.incarnation();
-  // It is out for a hang, and was lost and has come back before its round was over.
-  if (check_.exclusion_of(node.identity()) == Exclusion::kHung) node.unfit = kOutForHang;
   if (is_of_round) {
     node.seat = facts.place.node_rank;
     node.place = facts.place;
@@ -238,9 +236,8 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
       stopping_.take(node, facts.failures, settings_.terms.max_nodes > 1);
       if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
     }
-    is_ready(node, out);
+    roster_.move(node, Standing::kReady);
     if (state_ == State::kRebuilding) stop_round(out);
-    if (state_ == State::kForming && !node.unfit.empty()) turn_away_excluded(out);
     return;
   }
   node.succeeded = facts.activity == Activity::kSucceeded;

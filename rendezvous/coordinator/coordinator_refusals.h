@@ -26,9 +26,6 @@ inline protocol::Rejected is_kept_out(std::int64_t for_ms) {
           format("{} and is kept out for another {} s", kLostTooOften, for_ms / 1000), for_ms};
 }
 
-// Of a node that was blamed under an earlier coordinator, or in an earlier session.
-inline constexpr const char* kOutForHang = "the job hung, and this node is out for that";
-
 inline protocol::Rejected is_excluded(std::string why) {
   return {protocol::Rejected::Why::kExcluded, std::move(why), {}};
 }

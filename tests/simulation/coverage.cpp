@@ -113,12 +113,6 @@ std::string Coverage::table() const {
       "{} hangs, {} collections of evidence, {} verdicts, {} that name somebody, {} that had to; {} hangs had to be "
       "told by some time, and {} that they were over\n",
       hangs.begun(), hangs.collections(), hangs.verdicts(), hangs.named(), hangs.known(), hangs.due(), hangs.over());
-  if (hangs.restarts() + hangs.fatal() > 0) {
-    text += format(
-        "{} rounds end for their hang, {} jobs, {} nodes are out for one, {} for a process that does not end; "
-        "{} are called off by progress\n",
-        hangs.restarts(), hangs.fatal(), hangs.out(), hangs.stuck(), hangs.off());
-  }
   return text;
 }
 

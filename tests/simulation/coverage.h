@@ -67,7 +67,7 @@ std::string name(FaultKind kind);
 
 // What became of rounds that hang.
 struct HangCounts {
-  static constexpr std::size_t kNumbers = 12;
+  static constexpr std::size_t kNumbers = 7;
   std::array<std::uint64_t, kNumbers> numbers{};
   std::uint64_t& begun() { return numbers[0]; }
   std::uint64_t& collections() { return numbers[1]; }  // of evidence, each of one coordinator
@@ -76,12 +76,6 @@ struct HangCounts {
   std::uint64_t& known() { return numbers[4]; }        // of these: all evidence was there, and had to name him
   std::uint64_t& due() { return numbers[5]; }   // hangs that had to be told by some time, when no fault came any more
   std::uint64_t& over() { return numbers[6]; }  // rounds whose nodes had to have heard that it is over
-  // With --hang=restart:
-  std::uint64_t& restarts() { return numbers[7]; }  // verdicts that end their round
-  std::uint64_t& out() { return numbers[8]; }       // nodes that are out for one
-  std::uint64_t& fatal() { return numbers[9]; }     // verdicts that end the job
-  std::uint64_t& stuck() { return numbers[10]; }    // nodes that are out since SIGKILL does not end a worker
-  std::uint64_t& off() { return numbers[11]; }      // that progress has called off while evidence was collected
 };
 
 // Counts which faults struck in which states.

@@ -50,8 +50,6 @@ struct FaultPlan {
 };
 
 FaultPlan plan_of(const Setup& setup);
-// A part of it, of jobs with --hang=restart.
-void add_restart_faults(FaultPlan& plan, const Setup& setup);
 // "when PrepareRound is sent for the 3rd time: agent dies, node 2, back after 300 ms"
 std::string text(const Fault& fault);
 

@@ -25,8 +25,8 @@ constexpr std::int64_t kNumber = 9;  // of the collective that ranks wait in
 Stack in_torch(std::string operation) {
   return {{{std::move(operation), "/x/torch/distributed/distributed_c10d.py", 2806}, {"train_step", "train.py", 150}}};
 }
-Stack in_script(std::string function, std::string file, int line = 88) {
-  return {{{std::move(function), std::move(file), line}, {"train_step", "train.py", 141}}};
+Stack in_script(std::string function, std::string file) {
+  return {{{std::move(function), std::move(file), 88}, {"train_step", "train.py", 141}}};
 }
 
 // All ranks wait at one place.
@@ -77,7 +77,7 @@ void put_culprit(NodeFacts& facts, RankFacts& rank, const Hang& hang, Ms for_ms)
   switch (hang.kind) {
     case HangKind::kElsewhere:
     case HangKind::kBehind:
-      put(facts, rank, in_script("load_batch", "data.py", hang.line));
+      put(facts, rank, in_script("load_batch", "data.py"));
       if (computes(hang)) rank.state = ThreadState::kRuns, rank.cpu_percent = 99, rank.wchan.clear();
       return;
     case HangKind::kStopped:
@@ -86,13 +86,13 @@ void put_culprit(NodeFacts& facts, RankFacts& rank, const Hang& hang, Ms for_ms)
       rank.wchan = "do_signal_stop";
       return;
     case HangKind::kDisk:
-      put(facts, rank, in_script("read_sample", "data.py", hang.line));
+      put(facts, rank, in_script("read_sample", "data.py"));
       rank.state = ThreadState::kDisk;
       rank.state_ms = for_ms;
       rank.wchan = "io_schedule";
       return;
     case HangKind::kXid: facts.xid = 79; return;
-    case HangKind::kNotAtInit: put(facts, rank, in_script("import_all", "train.py", hang.line)); return;
+    case HangKind::kNotAtInit: put(facts, rank, in_script("import_all", "train.py")); return;
     default: return;
   }
 }

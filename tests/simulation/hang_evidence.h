@@ -37,9 +37,6 @@ struct Hang {
   std::int32_t world_size = 0;
   Ms began_ms = 0;
   bool until_told = true;  // it ends after it was told; else at a time of its own
-  int line = 88;           // of the script, where the one at fault stands
-  // With another kind than kNotAtInit: the process of that rank does not end before this, not even by SIGKILL.
-  std::optional<Ms> stuck_until_ms = {};
   bool is_ending = false;
   std::optional<Ms> ended_ms = {};
   bool is_now() const { return !ended_ms; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rendezvous/protocol/hang_parts.h"
+#include "src/base/json.h"
 #include "src/base/text.h"
 #include "tests/simulation/simulation.h"
 
@@ -29,38 +30,21 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
     collection = {message.collection, simulation_.now_ms()};
     ++simulation_.hangs().counts().collections();
   }
-  collection.nodes[connection] = {node.first_rank(), node.setup().workers};
+  collection.answered[connection] = false;
 }
 
 void HangInvariants::answered(ConnectionId connection, const NodeEvidence& message) {
   for (auto& [key, collection] : collections_) {
-    const auto asked = collection.nodes.find(connection);
-    if (asked != collection.nodes.end() && collection.number == message.collection) asked->second.has_answered = true;
+    const auto asked = collection.answered.find(connection);
+    if (asked != collection.answered.end() && collection.number == message.collection) asked->second = true;
   }
 }
 
-void HangInvariants::takes(const Server& server, const std::string& job, const coordinator::Event& event) {
-  const auto* const said = std::get_if<coordinator::MessageReceived>(&event);
-  if (said == nullptr) return;
-  const auto* const progress = std::get_if<NodeProgress>(&said->message);
-  const auto* const evidence = std::get_if<NodeEvidence>(&said->message);
-  const coordinator::Coordinator* const coordinator = server.find(job);
-  if ((progress == nullptr && evidence == nullptr) || coordinator == nullptr) return;
-  const auto round = coordinator->hang().round();
-  if (!round || round != (progress != nullptr ? progress->round : evidence->round)) return;
-  const auto found = collections_.find({server.start_number(), job, coordinator->incarnation(), *round});
-  if (found == collections_.end() ||
-      coordinator->hang().status(server.clock_ms()).state != hang::HangState::kCollecting)
-    return;
-  Collection& collection = found->second;
-  if (evidence != nullptr) {
-    auto facts = decode_facts(evidence->facts);
-    if (facts && evidence->collection == collection.number) collection.taken.push_back(*std::move(facts));
-    return;
-  }
-  const bool is_later = simulation_.now_ms() - progress->newest.age_ms > collection.asked_ms;
-  if (!is_later || !coordinator->roster().of_session(said->from)) return;
-  if (!std::exchange(collection.is_off, true)) ++simulation_.hangs().counts().off();
+void HangInvariants::taken(const Server& server, const std::string& job, Incarnation incarnation,
+                           const NodeEvidence& message) {
+  const auto collection = collections_.find({server.start_number(), job, incarnation, message.round});
+  if (collection == collections_.end() || collection->second.number != message.collection) return;
+  if (auto facts = decode_facts(message.facts)) collection->second.taken.push_back(*std::move(facts));
 }
 
 void HangInvariants::has_read(const Node& node, const CollectEvidence& order, bool hangs, bool is_whole) {
@@ -81,11 +65,6 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
     return told.second && told.first.first == key && told.first.second != connection;
   });
   if (is_first) check_wait(collection->second);
-  if (is_first && collection->second.is_off)
-    simulation_.invariants().broken("progress calls a hang off",
-                                    format("round {}: it was told all the same", message.round));
-  if (is_first) check_late(collection->second, said_by(message.report));
-  if (is_first) simulation_.hangs().restarts().told(node, stamp, message, said_by(message.report), server);
   // The node may have ended its workers meanwhile, and know no world of the round any more.
   const auto world = simulation_.hangs().world_of(node);
   if (!world || simulation_.workers().world(*world).round != message.round) return;
@@ -131,42 +110,37 @@ bool HangInvariants::is_like_a_step(const Hang& hang, const Collection& collecti
 
 void HangInvariants::check_wait(const Collection& collection) const {
   if (simulation_.now_ms() >= collection.asked_ms + kWaitMs) return;
-  for (const auto& [connection, asked] : collection.nodes) {
-    if (asked.has_answered || !simulation_.network().is_open(connection, End::kServer)) continue;
+  for (const auto& [connection, has_answered] : collection.answered) {
+    if (has_answered || !simulation_.network().is_open(connection, End::kServer)) continue;
     simulation_.invariants().broken("a verdict waits for evidence",
                                     format("{} ms after it was asked for, and connection {} has not answered",
                                            simulation_.now_ms() - collection.asked_ms, connection));
   }
 }
 
-void HangInvariants::check_late(const Collection& collection, const HangSaid& said) const {
-  for (const auto& [connection, asked] : collection.nodes) {
-    for (std::int64_t rank = asked.first_rank; !asked.has_answered && rank < asked.first_rank + asked.ranks; ++rank) {
-      if (said.lacks(rank)) continue;
-      simulation_.invariants().broken("who has sent no evidence is named",
-                                      format("rank {}; without evidence, by the verdict: {}", rank, said.without));
-    }
-  }
-}
-
-const HangSaid& HangInvariants::said_by(const std::string& report) {
+const HangInvariants::Said& HangInvariants::said_by(const std::string& report) {
   if (report == report_) return said_;
   report_ = report;
-  const auto said = read_report(report);
-  if (!said) simulation_.invariants().broken("a report of a hang can be read", report);
-  said_ = *said;
+  said_ = {};
+  const auto json = Json::parse(report, "a report");
+  if (!json) simulation_.invariants().broken("a report of a hang can be read", json.error().text());
+  said_.cause = json->text_or_empty("cause");
+  said_.is_complete = json->text_or_empty("without_evidence").empty();
+  const Json* const culprits = json->find("culprits");
+  for (const Json& each : *culprits->as_array())
+    said_.culprits.push_back({each.find("rank")->as_integer(), each.text_or_empty("node")});
   return said_;
 }
 
 void HangInvariants::check_names(std::size_t world, const Collection& collection, const HangTold& message,
                                  bool is_first) {
-  const HangSaid& said = said_by(message.report);
+  const Said& said = said_by(message.report);
   const Ms now_ms = simulation_.now_ms();
   const Ms since_ms = now_ms - message.silent_ms - simulation_.setup().hangs->beat_ms;
   const Hang* hang = simulation_.hangs().hang_of(world);
   if (hang != nullptr && hang->ended_ms && *hang->ended_ms < since_ms) hang = nullptr;
   const bool may_name_anybody = hang != nullptr && !hang->is_now() && is_of_two_moments(world, collection);
-  for (const HangSaid::Culprit& culprit : said.culprits) {
+  for (const Culprit& culprit : said.culprits) {
     if (may_name_anybody) break;
     const bool is_right = hang != nullptr && has_culprit(hang->kind) && culprit.node == hang->address &&
                           culprit.rank.value_or(hang->rank) == hang->rank;
@@ -182,7 +156,7 @@ void HangInvariants::check_names(std::size_t world, const Collection& collection
     simulation_.invariants().broken("nothing is told of a round that makes progress",
                                     format("round {}: \"{}\"", message.round, said.cause));
   const bool hung_all_the_time = hang != nullptr && hang->is_now() && hang->began_ms <= collection.asked_ms;
-  if (!hung_all_the_time || !said.is_complete() || !all_is_read(world, collection) ||
+  if (!hung_all_the_time || !said.is_complete || !all_is_read(world, collection) ||
       !must_be_named(*hang, collection.asked_ms - hang->began_ms))
     return;
   if (is_first) ++simulation_.hangs().counts().known();

@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "health/hang/hang_facts.h"
-#include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/protocol/messages.h"
-#include "tests/simulation/hang_said.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/timeline.h"
 
@@ -27,13 +25,11 @@ struct Hang;
 // - A verdict names nobody but the rank, or the node of the rank, that hangs, and nobody where nobody is at fault. If
 //   all nodes have answered with all that there was to see, it does name that one. Evidence that is of two moments,
 //   since the hang ended while it was read, may name anybody.
-// - It comes after all nodes have answered that were asked and have a session, or after 20 s. Who has not answered is
-//   named as without evidence.
-// - Progress that reaches the coordinator before the verdict calls it off.
+// - It comes after all nodes have answered that were asked and have a session, or after 20 s.
 // - It comes only if the round has made no progress for a moment at least in the time that it tells of.
 // - A coordinator tells a node of a hang once, until it is over.
 //
-// hangs.cpp adds when a hang must be told, and that it is over; restart_rules.h what follows with --hang=restart.
+// hangs.cpp adds when a hang must be told, and that it is over.
 class HangInvariants {
  public:
   explicit HangInvariants(Simulation& simulation) : simulation_(simulation) {}
@@ -47,25 +43,30 @@ class HangInvariants {
             const Server& server);
   // An agent has sent this one.
   void answered(ConnectionId connection, const protocol::NodeEvidence& message);
-  // A coordinator is about to handle this.
-  void takes(const Server& server, const std::string& job, const coordinator::Event& event);
+  // A coordinator takes this one.
+  void taken(const Server& server, const std::string& job, protocol::Incarnation incarnation,
+             const protocol::NodeEvidence& message);
   // A node has read its evidence, while its round hung or not: all that there was to see, or some of it.
   void has_read(const Node& node, const protocol::CollectEvidence& order, bool hangs, bool is_whole);
 
  private:
   // A start of a server, a job, an incarnation and a round of it.
   using Key = std::tuple<std::uint64_t, std::string, protocol::Incarnation, protocol::RoundNumber>;
-  struct Asked {
-    std::int64_t first_rank = 0;
-    int ranks = 0;
-    bool has_answered = false;
-  };
   struct Collection {
     std::uint32_t number = 0;
     Ms asked_ms = 0;
-    std::map<ConnectionId, Asked> nodes = {};
+    std::map<ConnectionId, bool> answered = {};
     std::vector<hang::NodeFacts> taken = {};
-    bool is_off = false;  // there was progress since
+  };
+  struct Culprit {
+    std::optional<std::int64_t> rank = {};
+    std::string node = {};
+  };
+  // What a verdict says, by its report.
+  struct Said {
+    std::string cause;
+    std::vector<Culprit> culprits;
+    bool is_complete = false;  // nothing is missing, by its own word
   };
   struct Read {
     std::uint32_t collection = 0;
@@ -74,9 +75,8 @@ class HangInvariants {
     bool is_whole = false;
   };
   Key key_of(const Node& node, const protocol::Stamp& stamp, protocol::RoundNumber round, const Server& server) const;
-  const HangSaid& said_by(const std::string& report);
+  const Said& said_by(const std::string& report);
   void check_wait(const Collection& collection) const;
-  void check_late(const Collection& collection, const HangSaid& said) const;
   void check_names(std::size_t world, const Collection& collection, const protocol::HangTold& message, bool is_first);
   // What the nodes of a world have read for this collection, without those that have not.
   std::vector<Read> read_of(std::size_t world, const Collection& collection) const;
@@ -89,7 +89,7 @@ class HangInvariants {
   std::map<std::pair<Key, ConnectionId>, bool> told_;  // a hang, which is not over
   std::map<int, Read> read_;                           // by node
   std::string report_;                                 // that was read last, and what it says
-  HangSaid said_;
+  Said said_;
 };
 
 }  // namespace elastic::simulation

@@ -1,7 +1,6 @@
 #include "tests/simulation/hangs.h"
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 #include "src/base/text.h"
@@ -29,11 +28,7 @@ constexpr int kAborted = 6;
 }  // namespace
 
 Hangs::Hangs(Simulation& simulation, Random random)
-    : simulation_(simulation),
-      random_(random),
-      draw_(Random(simulation.setup().seed, 33)),
-      invariants_(simulation),
-      restarts_(simulation) {}
+    : simulation_(simulation), random_(random), invariants_(simulation) {}
 
 bool Hangs::are_on() const { return simulation_.setup().hangs.has_value(); }
 
@@ -83,7 +78,7 @@ bool Hangs::goes_on(std::size_t index) const {
 bool Hangs::moves(std::size_t index) const {
   if (is_hanging(index)) return false;
   for (const WorkerId id : world(index).workers) {
-    if (!simulation_.workers().at(id).moves()) return false;
+    if (simulation_.workers().at(id).stopped > 0) return false;
   }
   const std::vector<int>& nodes = states_[index].nodes;
   for (std::size_t i = 0; i < nodes.size() && nodes.size() > 1; ++i) {
@@ -136,7 +131,6 @@ void Hangs::beat(std::size_t index) {
 void Hangs::plan_hang(std::size_t index) {
   const HangSetup& setup = *simulation_.setup().hangs;
   if (!random_.chance(setup.percent)) return;
-  if (setup.restarts) return plan_restart(index);
   const World& known = world(index);
   const int last_kind = random_.chance(60) ? static_cast<int>(HangKind::kNotAtInit) : kHangKinds - 1;
   const auto kind = static_cast<HangKind>(random_.number(0, last_kind));
@@ -156,27 +150,6 @@ void Hangs::plan_hang(std::size_t index) {
   simulation_.timeline().after(after_ms, [this, index, hang, lasts_ms] { begin(index, hang, lasts_ms); });
 }
 
-// A round that ends for its hang.
-void Hangs::plan_restart(std::size_t index) {
-  const HangSetup& setup = *simulation_.setup().hangs;
-  const Ms now_ms = simulation_.now_ms();
-  Hang hang = draw_.next(setup, world(index), simulation_.workers(), now_ms);
-  hang.address = simulation_.nodes()[static_cast<std::size_t>(hang.node)]->setup().address;
-  const std::optional<Ms> lasts_ms = draw_.lasts_ms();
-  hang.until_told = !lasts_ms;
-  if (hang.kind == HangKind::kNotAtInit) return begin(index, hang, lasts_ms);
-  const Ms first_ms = 2 * setup.beat_ms;
-  const Ms after_ms = random_.range(first_ms, std::max(first_ms, world(index).takes_ms * 8 / 10));
-  if (hang.stuck_until_ms) *hang.stuck_until_ms += after_ms;
-  simulation_.timeline().after(after_ms, [this, index, hang, lasts_ms] { begin(index, hang, lasts_ms); });
-}
-
-WorkerId Hangs::culprit(std::size_t index) const {
-  const std::vector<WorkerId>& all = world(index).workers;
-  return *std::ranges::find(all, states_[index].hang->rank,
-                            [this](WorkerId id) { return simulation_.workers().at(id).rank; });
-}
-
 void Hangs::begin(std::size_t index, Hang hang, std::optional<Ms> lasts_ms) {
   if (simulation_.is_calm() || !is_whole(index)) return;
   hang.began_ms = simulation_.now_ms();
@@ -191,10 +164,6 @@ void Hangs::begin(std::size_t index, Hang hang, std::optional<Ms> lasts_ms) {
     simulation_.line(
         format("round {} hangs: {}, rank {} on node {}", world(index).round, name(hang.kind), hang.rank, hang.node));
   show_signs(index);
-  if (simulation_.setup().hangs->restarts) {
-    if (hang.kind == HangKind::kStopped) simulation_.workers().signal(culprit(index), SIGSTOP);
-    if (hang.stuck_until_ms) simulation_.workers().hold(culprit(index), *hang.stuck_until_ms);
-  }
   if (!lasts_ms) return;
   simulation_.timeline().after(*lasts_ms, [this, index] {
     if (!states_[index].hang->until_told) end(index);
@@ -221,7 +190,6 @@ void Hangs::show_signs(std::size_t index) {
 
 void Hangs::agent_acts(Node& node, const agent::Effect& effect) {
   if (!are_on()) return;
-  restarts_.agent_acts(node, effect);
   const auto* told = std::get_if<agent::TellHang>(&effect);
   if (std::holds_alternative<agent::TellHangOver>(effect)) told_[node.index()].reset();
   if (told == nullptr || told->told.what != HangTold::What::kVerdict) return;
@@ -231,20 +199,12 @@ void Hangs::agent_acts(Node& node, const agent::Effect& effect) {
   was_told(*index);
 }
 
-void Hangs::takes(const Server& server, const std::string& job, const coordinator::Event& event) {
-  if (!are_on()) return;
-  invariants_.takes(server, job, event);
-  restarts_.takes(server, job, event);
-}
-
 // Whoever reads it lets the round go on after a while, or ends the rank.
 void Hangs::was_told(std::size_t index) {
   if (!is_hanging(index)) return;
   State& state = states_[index];
   state.was_told = true;
   if (!state.hang->until_told || std::exchange(state.hang->is_ending, true)) return;
-  if (simulation_.setup().hangs->restarts)
-    return simulation_.timeline().after(draw_.lasts_on_ms(), [this, index] { end(index); });
   const bool kills = !simulation_.is_calm() && random_.chance(25);
   simulation_.timeline().after(random_.range(1'500, 5'000), [this, index, kills] {
     if (!is_hanging(index)) return;
@@ -262,9 +222,6 @@ void Hangs::end(std::size_t index) {
   State& state = states_[index];
   const Ms now_ms = simulation_.now_ms();
   state.hang->ended_ms = state.stood_ms = now_ms;
-  if (simulation_.setup().hangs->restarts && state.hang->kind == HangKind::kStopped)
-    simulation_.workers().signal(culprit(index), SIGCONT);
-  if (state.hang->stuck_until_ms) simulation_.workers().release(culprit(index));
   state.trains_until_ms = now_ms + kTrainsOnMs + 4 * simulation_.setup().hangs->beat_ms;
   simulation_.trace().add(3000);
   if (simulation_.trace().is_read()) simulation_.line(format("round {} hangs no more", world(index).round));

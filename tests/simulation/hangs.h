@@ -10,11 +10,9 @@
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/protocol/messages.h"
 #include "tests/simulation/coverage.h"
-#include "tests/simulation/hang_draw.h"
 #include "tests/simulation/hang_evidence.h"
 #include "tests/simulation/hang_invariants.h"
 #include "tests/simulation/random.h"
-#include "tests/simulation/restart_rules.h"
 #include "tests/simulation/timeline.h"
 #include "tests/simulation/workers.h"
 
@@ -31,7 +29,6 @@ class Hangs {
   bool are_on() const;
   HangInvariants& invariants() { return invariants_; }
   const HangInvariants& invariants() const { return invariants_; }
-  RestartRules& restarts() { return restarts_; }
 
   void worker_started(WorkerId id);
   // All workers of this world have been started.
@@ -41,8 +38,6 @@ class Hangs {
   // All its workers live, and none was told to end.
   bool is_whole(std::size_t index) const;
   void agent_acts(Node& node, const agent::Effect& effect);
-  // A coordinator is about to handle this.
-  void takes(const Server& server, const std::string& job, const coordinator::Event& event);
   // No fault comes any more, and no further hang: those that are there must be told.
   void calm();
 
@@ -83,9 +78,7 @@ class Hangs {
   bool moves(std::size_t index) const;
   void beat(std::size_t index);
   void plan_hang(std::size_t index);
-  void plan_restart(std::size_t index);
   void begin(std::size_t index, Hang hang, std::optional<Ms> lasts_ms);
-  WorkerId culprit(std::size_t index) const;
   void show_signs(std::size_t index);
   void was_told(std::size_t index);
   void end(std::size_t index);
@@ -94,9 +87,7 @@ class Hangs {
 
   Simulation& simulation_;
   Random random_;
-  HangDraw draw_;
   HangInvariants invariants_;
-  RestartRules restarts_;
   std::vector<State> states_;                       // by world
   std::map<int, std::size_t> worlds_;               // by node
   std::map<int, std::optional<std::size_t>> told_;  // by node: the world of which a hang is told

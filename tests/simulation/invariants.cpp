@@ -361,8 +361,6 @@ bool Invariants::counts(const Worker& worker) const {
   const Node& node = *simulation_.nodes()[static_cast<std::size_t>(worker.node)];
   if (!simulation_.network().is_up(node.host()) || simulation_.network().is_frozen(node.host())) return false;
   if (node.is_unguarded()) return false;
-  // It waits in the kernel, and never comes back from there.
-  if (worker.held && worker.killed) return false;
   const auto since = killable_since_.find(worker.node);
   return since == killable_since_.end() || simulation_.now_ms() >= since->second + kKillMs;
 }
@@ -463,41 +461,16 @@ void Invariants::look_for_witnesses() {
 
 // --- The end. --------------------------------------------------------------------------------------
 
-namespace {
-
-// With --hang=restart: when a verdict was told that ends the job's last round, before 0: none was.
-Ms ended_for_hang_ms(Simulation& simulation, const std::string& job) {
-  const bool restarts = simulation.setup().hangs && simulation.setup().hangs->restarts;
-  Server* const server = restarts ? simulation.server_of(job) : nullptr;
-  const coordinator::Coordinator* const coordinator = server != nullptr ? server->find(job) : nullptr;
-  if (coordinator == nullptr) return -1;
-  const coordinator::HangDesk::Told* const told = coordinator->hang().status(server->clock_ms()).last;
-  if (told == nullptr || coordinator->round() != told->round) return -1;
-  return simulation.now_ms() - (server->clock_ms() - told->at_ms);
-}
-
-}  // namespace
-
 void Invariants::settled(Ms since_ms) {
   none_runs_twice();
-  std::optional<Ms> again_since_ms;
   for (const auto& node : simulation_.nodes()) {
     if (!node->is_running()) continue;
     const std::string& job = node->setup().job;
     if (news_.contains(job) || simulation_.state_of(job) == JobState::kRunning) continue;
-    // What follows from a hang takes its time, too.
-    if (const Ms ended_ms = ended_for_hang_ms(simulation_, job); ended_ms > since_ms) {
-      again_since_ms = std::max(again_since_ms.value_or(ended_ms), ended_ms);
-      continue;
-    }
     broken("a round or a verdict in time",
            format("job {} has neither for {} ms after the last fault; it is {}, and node {} waits", job,
                   simulation_.now_ms() - since_ms, name(simulation_.state_of(job)), node->index()));
   }
-  if (!again_since_ms) return;
-  const Ms due_ms = *again_since_ms + settling_bound_ms(simulation_.setup());
-  simulation_.timeline().after(std::max<Ms>(due_ms - simulation_.now_ms(), 1),
-                               [this, since = *again_since_ms] { settled(since); });
 }
 
 void Invariants::ended() {

@@ -28,12 +28,11 @@ struct Broken {
 // What must always hold, whatever goes wrong.
 //
 // The lease rule: while a worker of a round is alive, no worker of another round of the same incarnation of the job
-// is started, and none of the same round with its rank. Four exceptions follow from what a process can do: in a host
+// is started, and none of the same round with its rank. Three exceptions follow from what a process can do: in a host
 // that is frozen whole (a virtual machine) nothing runs, its workers neither, so they do not count; where an agent is
 // stopped and its guardian is dead, no process is left to end the workers, so they do not count either
-// (docs/rendezvous.md tells users); for kKillMs after that they may be there, since the guardian or the agent first
-// has to look at the clock (3 ms here) and the kernel to kill (30 ms here); and a process that has got SIGKILL and
-// waits in the kernel never runs again. All else has to fit between the lease and
+// (docs/rendezvous.md tells users); and for kKillMs after that they may be there, since the guardian or the agent first
+// has to look at the clock (3 ms here) and the kernel to kill (30 ms here). All else has to fit between the lease and
 // the time that the coordinator waits for it: clocks of nodes that differ from the coordinator's by 1 %, agents that
 // are stopped (their guardian enforces the lease), SIGKILL that takes 30 ms.
 class Invariants {

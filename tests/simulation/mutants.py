@@ -4,8 +4,8 @@
     mutants.py PROGRAM PROGRAM_WITH_MISTAKES [--write]
 
 Each mistake is played by the seed that seeds_of_mistakes.txt has for it. A change of the product may have made another
-run of that seed: then the mistake is searched for in five times as many seeds, from its first one on, and the one that
-finds it is told; --write puts it into the file. tests/mistakes.py has the mistakes.
+run of that seed: then the mistake is searched for in five times as many seeds, from 1 on, and the one that finds it is
+told; --write puts it into the file. tests/mistakes.py has the mistakes.
 """
 
 import pathlib
@@ -50,13 +50,12 @@ def main():
     name = pathlib.Path(with_mistakes).name
     seeds = read_seeds()
     failed = False
-    firsts = {mistake.letter: mistake.first_seed for mistake in mistakes.MISTAKES[name] if mistake.meaning}
-    for letter, first in firsts.items():
+    for letter in dict.fromkeys(mistake.letter for mistake in mistakes.MISTAKES[name]):
         known = seeds.get((name, letter))
         seed, what = play(with_mistakes, "--mutant", letter, "--from", known, "--count", 1) if known else (None, "")
         if seed is None:
-            most = max(FEWEST_SEARCHED, SEARCHED * (known + 1 - first) if known else 0)
-            seed, what = play(with_mistakes, "--mutant", letter, "--from", first, "--count", most)
+            most = max(FEWEST_SEARCHED, SEARCHED * (known or 0))
+            seed, what = play(with_mistakes, "--mutant", letter, "--from", 1, "--count", most)
             if seed is None:
                 print(f"mutant {letter}: NOT FOUND in {most} seeds")
                 failed = True

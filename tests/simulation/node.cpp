@@ -64,7 +64,6 @@ void Node::start() {
   agent::NodeSettings settings{.local_world_size = setup_.workers,
                                .shutdown_timeout_ms = setup_.shutdown_timeout_ms,
                                .terminated_timeout_ms = setup_.shutdown_timeout_ms,
-                               .ignore_stuck_workers = setup_.ignores_stuck,
                                .logs = setup_.logs,
                                .agent = agent_id_,
                                .address = setup_.address,
@@ -227,7 +226,7 @@ void Node::perform(const agent::Effect& effect) {
           },
           [&](const agent::FindBackground&) { on(agent::Event{agent::BackgroundFound{}}); },
           [&](const agent::LeaveBackground&) {},
-          [&](const agent::AbandonWorkers&) { abandon_workers(); },
+          [&](const agent::AbandonWorkers&) { awaiting_all_gone_ = false; },
           [&](const agent::Paused&) {},
           [&](const agent::StartTimer& e) { start_timer<agent::TimerFired>(timer_, e.delay_ms); },
           [&](const agent::StopTimer&) { ++timer_; },
@@ -271,10 +270,8 @@ void Node::signal_workers(int signal) {
 
 void Node::worker_ended(WorkerId id) {
   const Worker& worker = simulation_.workers().at(id);
-  const bool was_abandoned = abandoned_.erase(id) > 0;
   std::erase(workers_, id);
   guardian_speaks_if_empty();
-  if (was_abandoned) return;
   if (worker.launch != process_.launch() || !process_.is_alive()) return;
   const agent::WorkerExited exited{worker.local_rank, worker.exit, wall_offset_ms_ + simulation_.now_ms()};
   process_.run(false, [this, exited] {
@@ -290,16 +287,6 @@ void Node::all_gone_if_so() {
   }
   awaiting_all_gone_ = false;
   on(agent::Event{agent::AllGone{}});
-}
-
-// They are no worker of the agent's any more, but the guardian knows that they live.
-void Node::abandon_workers() {
-  awaiting_all_gone_ = false;
-  std::erase_if(workers_, [this](WorkerId id) {
-    const bool is_own = simulation_.workers().at(id).launch == process_.launch();
-    if (is_own) abandoned_.insert(id);
-    return is_own;
-  });
 }
 
 void Node::finish(const agent::Finish& end) {
@@ -480,7 +467,7 @@ std::vector<ListenerId> Node::listeners() const {
 }
 
 void Node::guardian_speaks_if_empty() {
-  if (!guardian_waits_to_speak_ || !workers_.empty() || !abandoned_.empty()) return;
+  if (!guardian_waits_to_speak_ || !workers_.empty()) return;
   guardian_waits_to_speak_ = false;
   if (!simulation_.setup().guardian_speaks || !word_ || simulation_.network().is_frozen(host_)) return;
   const Word& word = *word_;
@@ -493,6 +480,116 @@ void Node::guardian_speaks_if_empty() {
   if (simulation_.trace().is_read())
     simulation_.line(format("node {}: the guardian says that no worker is left", index_));
   word_.reset();
+}
+
+// --- Faults. ---------------------------------------------------------------------------------------
+
+void Node::crash_agent() {
+  if (!process_.is_alive()) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the agent dies", index_));
+  process_.end();
+  if (server_ != nullptr) server_->crash();
+  simulation_.process_changes();
+  simulation_.agent_died(*this);
+  if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
+  connection_ = 0;
+  guardian_lease_ms_.reset();
+  ++guardian_timer_;
+  guardian_waits_to_speak_ = !guardian_is_lost_ && word_of_launch_ == process_.launch();
+  if (guardian_is_lost_) simulation_.workers_can_be_killed(*this);
+  // Without a guardian the kernel kills the workers (PR_SET_PDEATHSIG).
+  simulation_.timeline().after(random_.range(1, 4), [this] {
+    if (!simulation_.network().is_up(host_)) return;
+    guardian_kills();
+    guardian_speaks_if_empty();
+  });
+}
+
+void Node::crash_guardian() {
+  if (!process_.is_alive() || guardian_is_lost_) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the guardian dies", index_));
+  guardian_is_lost_ = true;
+  guardian_lease_ms_.reset();
+  ++guardian_timer_;
+  process_.run(false, [this] { on(agent::Event{agent::GuardianLost{}}); });
+}
+
+void Node::crash_host() {
+  if (!simulation_.network().is_up(host_)) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the host dies", index_));
+  process_.end();
+  serves_others_ = false;
+  if (server_ != nullptr && server_->is_up()) server_->vanish();
+  simulation_.agent_died(*this);
+  connection_ = 0;
+  guardian_lease_ms_.reset();
+  ++guardian_timer_;
+  guardian_waits_to_speak_ = false;
+  word_.reset();
+  for (const WorkerId id : std::exchange(workers_, {})) simulation_.workers().vanish(id);
+  simulation_.network().host_down(host_);
+}
+
+void Node::boot_host() {
+  if (simulation_.network().is_up(host_)) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: the host is up again", index_));
+  simulation_.network().host_up(host_);
+}
+
+void Node::pause_agent() {
+  simulation_.process_changes();
+  if (!process_.is_alive()) return;
+  process_.pause();
+  if (server_ != nullptr && server_->is_up()) server_->pause();
+}
+
+void Node::resume_agent() {
+  simulation_.process_changes();
+  if (!process_.is_alive() || !process_.is_paused()) return;
+  if (guardian_is_lost_) simulation_.workers_can_be_killed(*this);
+  const bool timers_first = random_.chance(50);
+  if (server_ != nullptr && server_->is_up()) server_->resume(timers_first);
+  process_.resume(timers_first);
+}
+
+void Node::freeze() {
+  if (!simulation_.network().is_up(host_)) return;
+  simulation_.network().freeze(host_);
+  if (process_.is_alive()) process_.pause();
+  if (server_ != nullptr && server_->is_up()) server_->pause();
+  for (const WorkerId id : workers_) simulation_.workers().freeze(id);
+}
+
+void Node::thaw() {
+  if (!simulation_.network().is_up(host_) || !simulation_.network().is_frozen(host_)) return;
+  simulation_.network().thaw(host_);
+  if (simulation_.network().is_frozen(host_)) return;
+  for (const WorkerId id : std::vector<WorkerId>(workers_)) simulation_.workers().thaw(id);
+  // The guardian checks the clock as soon as it runs, and so does the agent.
+  const bool over = guardian_lease_ms_ && local_ms() >= *guardian_lease_ms_;
+  const bool orphaned = !process_.is_alive() && !workers_.empty();
+  if (over || orphaned) simulation_.timeline().after(random_.range(0, 3), [this] { guardian_kills(); });
+  simulation_.workers_can_be_killed(*this);
+  const bool timers_first = random_.chance(50);
+  if (server_ != nullptr && server_->is_up()) server_->resume(timers_first);
+  if (process_.is_alive()) process_.resume(timers_first);
+}
+
+void Node::signal(int signal) {
+  if (!process_.is_alive()) return;
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: gets {}", index_, signal_name(signal)));
+  was_signalled_ = true;
+  process_.run(false, [this, signal] { on(agent::Event{agent::SignalReceived{signal}}); });
+}
+
+void Node::crash_worker(int local_rank, ExitStatus exit) {
+  for (const WorkerId id : workers_) {
+    const Worker& worker = simulation_.workers().at(id);
+    if (worker.local_rank % setup_.workers != local_rank % setup_.workers || worker.launch != process_.launch())
+      continue;
+    if (simulation_.trace().is_read()) simulation_.line(format("node {}: worker {} fails", index_, local_rank));
+    return simulation_.workers().fail(id, exit);
+  }
 }
 
 }  // namespace elastic::simulation

@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -94,8 +93,6 @@ class Node : public ConnectionOwner {
   // No process is left that could end the workers when the lease is over.
   bool is_unguarded() const { return guardian_is_lost_ && process_.is_alive() && process_.is_paused(); }
   bool has_workers() const { return !workers_.empty(); }
-  // How often it, or its host, was stopped so far.
-  std::uint64_t pauses() const { return pauses_; }
   // Set if its link has given up although it could have reached the coordinator: how.
   const std::optional<std::string>& gave_up_in_vain() const { return chance_; }
   // It has had no session with the coordinator since then, and no chance to get one.
@@ -121,7 +118,6 @@ class Node : public ConnectionOwner {
   void start_workers(const agent::StartWorkers& order);
   void signal_workers(int signal);
   void all_gone_if_so();
-  void abandon_workers();
   template <class Fired>
   void start_timer(std::uint64_t& number, Ms delay_ms);
   void gather_details();
@@ -169,8 +165,6 @@ class Node : public ConnectionOwner {
   std::uint64_t reading_ = 0;  // of evidence, the last one
   std::uint64_t link_timer_ = 0;
   std::vector<WorkerId> workers_;  // those alive, of any launch of the agent
-  std::set<WorkerId> abandoned_;   // those that no agent waits for any more, though SIGKILL has not ended them
-  std::uint64_t pauses_ = 0;
   bool awaiting_all_gone_ = false;
   std::optional<protocol::RoundNumber> store_of_;
   std::optional<protocol::Verdict> verdict_;

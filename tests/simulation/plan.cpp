@@ -226,7 +226,6 @@ void add_return(FaultPlan& plan, const Setup& setup) {
 // Where rounds hang, faults strike while evidence is collected and told, too. Half of these simulations have no others.
 void add_hang_faults(FaultPlan& plan, const Setup& setup) {
   if (!setup.hangs) return;
-  if (setup.hangs->restarts) return add_restart_faults(plan, setup);
   Random random(setup.seed, 22);
   if (random.chance(50)) plan.faults.clear();
   const int nodes = static_cast<int>(setup.nodes.size());

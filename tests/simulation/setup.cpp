@@ -155,10 +155,7 @@ Setup setup_of(std::uint64_t seed, int nodes) {
   }
   if (Random(seed, 3).chance(25)) let_nodes_claim(setup);
   if (!setup.claimed && Random(seed, 5).chance(40)) let_nodes_succeed(setup, Random(seed, 6));
-  if (seed >= kRestartSeeds)
-    let_hangs_restart(setup, Random(seed, 31));
-  else
-    let_rounds_hang(setup, Random(seed, 21));
+  let_rounds_hang(setup, Random(seed, 21));
   return setup;
 }
 
@@ -190,9 +187,8 @@ std::string text(const Setup& setup) {
       : setup.failover == Setup::Failover::kFromAlone ? "alone, with successors"
       : setup.hosted                                  ? "on node 0"
                                                       : "alone",
-      setup.hangs ? format(", progress each {} ms, {} % of the rounds hang, limit {} ms{}", setup.hangs->beat_ms,
-                           setup.hangs->percent, first.rules.hang_timeout_ms.value_or(0),
-                           setup.hangs->restarts ? format(", hang_restarts={}", *first.rules.hang_restarts) : "")
+      setup.hangs ? format(", progress each {} ms, {} % of the rounds hang, limit {} ms", setup.hangs->beat_ms,
+                           setup.hangs->percent, first.rules.hang_timeout_ms.value_or(0))
                   : "");
 }
 

@@ -33,7 +33,6 @@ struct NodeSetup {
   int clock_error = 0;  // in parts of 10,000
   bool logs = false;
   bool tells_crashes = false;
-  bool ignores_stuck = false;  // --stuck-worker=ignore
 };
 
 // Rounds that show progress, and hang at times.
@@ -46,8 +45,6 @@ struct HangSetup {
   int partial_percent = 30;           // of the nodes read only a part of the evidence
   int late_percent = 20;              // of them are slow, many of them too slow
   int never_percent = 5;              // of them never come to an end
-  bool restarts = false;              // --hang=restart
-  int stuck_percent = 0;              // of the ranks at fault have a process that SIGKILL does not end
 };
 
 // Everything that a seed decides before the first event.
@@ -77,13 +74,8 @@ struct Setup {
   std::optional<HangSetup> hangs = {};  // nothing: no round shows progress, and none hangs
 };
 
-// From this seed on all jobs have --hang=restart, and most of their rounds hang. All else is drawn as for other seeds.
-inline constexpr std::uint64_t kRestartSeeds = 1'000'000'000'000;
-
 // The setup of a seed. With `nodes` of 0 the seed decides their number, too.
 Setup setup_of(std::uint64_t seed, int nodes = 0);
-// A part of it: what is particular to the seeds from kRestartSeeds on.
-void let_hangs_restart(Setup& setup, Random random);
 // A plain job of so many nodes, all of which are needed, for simulations whose faults are chosen by hand.
 Setup plain_setup(std::uint64_t seed, int nodes);
 // The setup in words, for a person.

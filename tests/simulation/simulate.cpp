@@ -22,7 +22,6 @@ namespace {
 constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
 
   --seed N            begin with this seed (1)
-  --hang-restarts     instead of seeds from 1 on those from 1,000,000,000,000 on: of jobs with --hang=restart
   --count M           so many seeds (1; with --faulty-rounds or --seconds no limit)
   --faulty-rounds N   until so many rounds were struck in a transition
   --seconds S         for so long
@@ -36,7 +35,7 @@ constexpr const char* kHelp = R"(usage: simulate [OPTION ...]
   --hash              print a hash of all that happened
   --check-hash FILE   seeds 1 to 1,000 against their hash in a file; --write-hash FILE writes it
   --progress          a line each few thousand seeds
-  --mutant X          with a mistake of tests/mistakes.py (simulate_mutants only)
+  --mutant X          with a mistake, a to v (simulate_mutants only)
 
 The same seed gives the same simulation, always. Exit status: 0 nothing broken, 1 something is, 2 bad option.
 )";
@@ -78,8 +77,6 @@ Options parse(int argc, char** argv) {
     };
     if (option == "--seed" || option == "--from")
       options.wanted.from = number(option, value());
-    else if (option == "--hang-restarts")
-      options.wanted.from = kRestartSeeds;
     else if (option == "--count")
       options.wanted.seeds = number(option, value()), options.has_count = true;
     else if (option == "--faulty-rounds")

@@ -253,7 +253,6 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
       invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
       succession_.leaves(tap.agent);
     }
-    hangs_.restarts().sent(node, frame.stamp, *message, *tap.server);
     if (const auto* collect = std::get_if<protocol::CollectEvidence>(&*message))
       hangs_.invariants().sent(node, id, frame.stamp, *collect, *tap.server);
     if (const auto* told = std::get_if<protocol::HangTold>(&*message))
@@ -344,8 +343,12 @@ void Simulation::coordinator_takes(const Server& server, const std::string& job,
                                    std::int64_t now_ms) {
   const OfServer which{server.number(), job};
   shadow_.takes(which, server.find(job), event, now_ms);
-  hangs_.takes(server, job, event);
   if (recorder_) recorder_->takes(which, *server.find(job), event, now_ms);
+  if (!hangs_.are_on()) return;
+  const auto* const received = std::get_if<coordinator::MessageReceived>(&event);
+  const auto* const evidence = received ? std::get_if<protocol::NodeEvidence>(&received->message) : nullptr;
+  const coordinator::Coordinator* const taker = evidence ? server.find(job) : nullptr;
+  if (taker != nullptr) hangs_.invariants().taken(server, job, taker->incarnation(), *evidence);
 }
 
 void Simulation::coordinator_logs(const Server& server, const std::string& job, const std::string& text) {

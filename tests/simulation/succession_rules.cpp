@@ -123,7 +123,6 @@ void SuccessionRules::check_carried(const Job& job, const Prepared& round, const
   if (round.before.empty() || simulation_.setup().doors_are_shut) return;
   if (now.restarts_used < then.restarts_used)
     lost(format("{} restarts became {}", then.restarts_used, now.restarts_used));
-  if (const std::string what = RestartRules::lost_between(then, now); !what.empty()) lost(what);
   if (now.losses < then.losses) lost(format("{} losses became {}", then.losses, now.losses));
   for (const CarriedState::Excluded& host : then.excluded) {
     if (std::ranges::find(now.excluded, host) == now.excluded.end())

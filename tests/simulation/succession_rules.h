@@ -27,7 +27,7 @@ class Simulation;
 //   member whose process is gone counts: it will never vote.
 // - A later coordinator knows what the one before had when the last round that ran was prepared: the rules, the size of
 //   the first round, and, where promises decide, so that no knowledge is lost, the budgets, the hosts that are kept out
-//   and those that are excluded, and what hangs have cost and taught.
+//   and those that are excluded.
 class SuccessionRules {
  public:
   explicit SuccessionRules(Simulation& simulation) : simulation_(simulation) {}
@@ -41,8 +41,6 @@ class SuccessionRules {
   // The agent's elastic-run ends, or is to end: it looks for no other coordinator any more.
   void leaves(protocol::AgentId agent) { leaving_.insert(agent); }
   void heard(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, protocol::RoundNumber round);
-  // Whether what the coordinator of this job in this server sends may bind nodes.
-  static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);
 
  private:
   using Job = std::pair<std::string, protocol::Incarnation>;
@@ -59,6 +57,7 @@ class SuccessionRules {
     coordinator::CarriedState carried;
   };
 
+  static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);
   void check_may_act(const Node& node, const protocol::Stamp& stamp, const Server& server, const char* what) const;
   bool is_new(const Job& job, const protocol::Verdict& verdict);
   void check_heard(const Prepared& round, const Key& key) const;

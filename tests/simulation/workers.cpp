@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <utility>
 
 #include "src/base/signals.h"
 
@@ -83,12 +82,13 @@ void Workers::try_to_succeed(WorkerId id) {
     return;
   }
   const int host = host_of(worker.node);
-  bool waits = !worker.moves();
+  bool waits = worker.stopped > 0;
   for (const WorkerId peer : worlds_[worker.world].workers) {
     const Worker& other = all_[peer];
     if (!other.alive && (other.told || !other.exit.success())) return;  // the worker hangs until it fails or is stopped
     if (other.alive && other.told) return;
-    if (other.alive && (!other.moves() || (other.node != worker.node && !network_.reaches(host, host_of(other.node)))))
+    if (other.alive &&
+        (other.stopped > 0 || (other.node != worker.node && !network_.reaches(host, host_of(other.node)))))
       waits = true;
   }
   if (waits) {
@@ -103,15 +103,15 @@ void Workers::signal(WorkerId id, int signal) {
   Worker& worker = all_[id];
   if (!worker.alive) return;
   if (signal == SIGSTOP) {
-    worker.suspended = true;
+    ++worker.stopped;
   } else if (signal == SIGCONT) {
-    if (std::exchange(worker.suspended, false)) wakes(id);
+    thaw(id);
   } else if (signal == SIGKILL) {
     if (worker.killed) return;
     worker.killed = true;
     timeline_.after(random_.range(1, kLongestKillMs), [this, id] {
       // No process of a frozen host dies before the thaw.
-      if (network_.is_frozen(host_of(all_[id].node)) || all_[id].held) return;
+      if (network_.is_frozen(host_of(all_[id].node))) return;
       end(id, {.signal = SIGKILL});
     });
   } else if ((signal == SIGTERM || signal == SIGINT) && !worker.told) {
@@ -122,44 +122,22 @@ void Workers::signal(WorkerId id, int signal) {
     const Ms delay_ms = saves ? random_.range(50, 1500) : random_.range(0, 3);
     const ExitStatus exit = saves && random_.chance(50) ? ExitStatus{} : ExitStatus{.signal = signal};
     timeline_.after(delay_ms, [this, id, exit] {
-      if (all_[id].moves()) end(id, exit);
-    });
-  } else if (signal == kSigAbrt) {
-    // Python writes its stack, whatever the script does about other signals.
-    if (!std::exchange(worker.told, true) && !worker.doomed) --worlds_[worker.world].unaware;
-    worker.temper = Temper::kHeeds;
-    timeline_.after(random_.range(0, 20), [this, id] {
-      if (all_[id].moves()) end(id, {.signal = kSigAbrt});
+      if (all_[id].stopped == 0) end(id, exit);
     });
   }
 }
 
 void Workers::fail(WorkerId id, ExitStatus exit) {
-  if (all_[id].moves() && !all_[id].killed) end(id, exit);
+  if (all_[id].stopped == 0 && !all_[id].killed) end(id, exit);
 }
 
 void Workers::thaw(WorkerId id) {
   Worker& worker = all_[id];
-  if (worker.frozen > 0) --worker.frozen;
-  wakes(id);
-}
-
-void Workers::hold(WorkerId id, Ms until_ms) {
-  all_[id].held = true;
-  timeline_.at(until_ms, [this, id] { release(id); });
-}
-
-void Workers::release(WorkerId id) {
-  if (std::exchange(all_[id].held, false)) wakes(id);
-}
-
-// What came while it did not run takes effect.
-void Workers::wakes(WorkerId id) {
-  const Worker& worker = all_[id];
-  if (!worker.alive || worker.frozen > 0 || worker.held) return;
+  if (worker.stopped > 0) --worker.stopped;
+  if (!worker.alive || worker.stopped > 0) return;
   if (worker.killed) {
     timeline_.after(random_.range(1, kLongestKillMs), [this, id] { end(id, {.signal = SIGKILL}); });
-  } else if (!worker.suspended && worker.told && worker.temper != Temper::kIgnores) {
+  } else if (worker.told && worker.temper != Temper::kIgnores) {
     timeline_.after(random_.range(0, 3), [this, id] { end(id, {.signal = SIGTERM}); });
   }
 }

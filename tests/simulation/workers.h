@@ -28,13 +28,10 @@ struct Worker {
   std::size_t world = 0;  // the index of its world
   Temper temper = Temper::kHeeds;
   bool alive = true;
-  bool told = false;       // it got SIGTERM or SIGINT
-  bool killed = false;     // it got SIGKILL, and the kernel has not ended it yet
-  bool doomed = false;     // a peer has died, and this worker is about to notice
-  int frozen = 0;          // its host is
-  bool suspended = false;  // it got SIGSTOP
-  bool held = false;       // it waits in the kernel, and not even SIGKILL ends it
-  bool moves() const { return frozen == 0 && !suspended && !held; }
+  bool told = false;    // it got SIGTERM or SIGINT
+  bool killed = false;  // it got SIGKILL, and the kernel has not ended it yet
+  bool doomed = false;  // a peer has died, and this worker is about to notice
+  int stopped = 0;      // it got SIGSTOP, or its host is frozen
   ExitStatus exit = {};
   std::size_t place = 0;  // its index among those alive
 };
@@ -82,11 +79,8 @@ class Workers {
   void fail(WorkerId id, ExitStatus exit);
   // The worker dies with its host: no process is told, and no connection of it ends.
   void vanish(WorkerId id);
-  void freeze(WorkerId id) { ++all_[id].frozen; }
+  void freeze(WorkerId id) { ++all_[id].stopped; }
   void thaw(WorkerId id);
-  // Until then the worker waits in the kernel (state D).
-  void hold(WorkerId id, Ms until_ms);
-  void release(WorkerId id);
 
   const Worker& at(WorkerId id) const { return all_[id]; }
   const World& world(std::size_t index) const { return worlds_[index]; }
@@ -100,7 +94,6 @@ class Workers {
   std::size_t find_world(const std::string& job, protocol::Incarnation incarnation, const agent::StartWorkers& order);
   void all_are_there(std::size_t index);
   void try_to_succeed(WorkerId id);
-  void wakes(WorkerId id);
   void end(WorkerId id, ExitStatus exit);
   void dies(WorkerId id, ExitStatus exit);
   void peers_fail(const Worker& dead);
