@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 
 import pytest
@@ -240,4 +241,6 @@ def test_a_node_whose_own_check_fails_after_a_hang_is_out_though_no_check_was_as
     assert (first.returncode, second.returncode, third.returncode) == (0, 0, 1), (first, second, third)
     before, told, after = first.stderr.partition("action: restart (hang 1 of 3)")
     assert told and "nodes checked" not in before and "3 nodes checked in" in after, first
-    assert FAULTY in third.stderr and "left no result: local rank 0 exited with code 3" in third.stderr, third
+    assert FAULTY in third.stderr, third
+    # Whichever of its two ranks has ended first; the other one is stopped then.
+    assert re.search(r"left no result: .*local rank [01] exited with code 3", third.stderr), third
