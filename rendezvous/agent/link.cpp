@@ -177,6 +177,9 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     disconnect(out);
     detach(format("an old verdict, of round {}, was given there", end->verdict.round), out);
     lends_ = false;
+    // A search that is on has asked one more in vain. It has lost no candidate, after which it would begin anew, and
+    // come back here before it asks anybody else.
+    if (search_.is_on()) state_ = State::kGreeting;
     return try_again(false, false, now_ms);
   }
   if (const auto* resigned = std::get_if<Resigned>(&message)) {

@@ -89,12 +89,14 @@ void Search::look_round() {
   is_stale_ = false;
 }
 
+// The lost coordinator's own process is no candidate. One that has stood in vain may be one again: others make it one.
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
   if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
-    if (!silent_[index] && successors_[index].agent != host_) to_look_at_.push_back(index);
+    const bool is_lost = vain_ == 0 && successors_[index].agent == host_;
+    if (!silent_[index] && !is_lost) to_look_at_.push_back(index);
   }
 }
 
