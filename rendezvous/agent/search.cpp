@@ -89,13 +89,14 @@ void Search::look_round() {
   is_stale_ = false;
 }
 
-// The lost coordinator's own process is no candidate. One that has stood in vain may be one again: others make it one.
+// The lost coordinator's own process is no candidate so soon. One that has stood in vain, or that a node that is done
+// has lost a while ago, may be one again: others make it one.
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
   if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
-    const bool is_lost = vain_ == 0 && successors_[index].agent == host_;
+    const bool is_lost = vain_ == 0 && !is_done_ && successors_[index].agent == host_;
     if (!silent_[index] && !is_lost) to_look_at_.push_back(index);
   }
 }

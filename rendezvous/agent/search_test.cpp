@@ -313,7 +313,8 @@ TEST_CASE(
   Lost lost;
   lost.search.is_done();
   for (int turn = 0; turn < 3; ++turn) {
-    for (const AgentId looked_at : {2u, 3u, 0u}) {
+    // The process that it has lost, too, which others may have made a candidate.
+    for (const AgentId looked_at : {2u, 3u, 1u, 0u}) {
       CHECK(lost.asks(true) == looked_at);
       CHECK(lost.search.looks_round());
       CHECK(lost.search.again_at_ms(true, lost.now_ms) == lost.now_ms + (looked_at == 0 ? kStep : 0));
