@@ -45,6 +45,7 @@ void Search::was_in_vain() {
   if (std::exchange(new_start_, host_) != host_) met_at_ = 0;
   if (asked_ == Asked::kSuccessor) met_at_ |= 1U << successor_;
   if (asked_ == Asked::kMeetingPlace) met_at_ |= 1U << successors_.size();
+  if (looked_at_) met_at_ |= 1U << *looked_at_;
   left_out_ = met_at_;
 }
 
@@ -93,11 +94,14 @@ void Search::look_round() {
 // has lost a while ago, may be one again: others make it one.
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
+  // A new start of a node that has stood in vain has its turn again when another door was opened.
+  const std::uint32_t left_out = dialing_ ? 0 : left_out_;
+  const auto is_asked = [&](std::size_t place) { return !silent_[place] && (left_out >> place & 1U) == 0; };
   const std::size_t meeting_place = successors_.size();
-  if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
+  if ((vain_ > 0 || is_done_) && is_asked(meeting_place)) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
     const bool is_lost = vain_ == 0 && !is_done_ && successors_[index].agent == host_;
-    if (!silent_[index] && !is_lost) to_look_at_.push_back(index);
+    if (is_asked(index) && !is_lost) to_look_at_.push_back(index);
   }
 }
 

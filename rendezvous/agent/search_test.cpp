@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
+
 using namespace elastic;
 using namespace elastic::agent;
 using namespace elastic::protocol;
@@ -110,6 +112,31 @@ TEST_CASE(
     lost.search.begin({}, 0);
     for (const AgentId next : {2u, 3u, 1u}) CHECK(lost.asks_first(true) == next);
   }
+}
+
+TEST_CASE(
+    "who has voted in vain for a new start of a node does not look there again before it has opened another door") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  lost.search.meets(2);
+  lost.search.begin({}, 0);
+  const auto looks_at = [&](std::initializer_list<AgentId> doors) {
+    for (const AgentId looked_at : doors) {
+      CHECK(lost.asks(true) == looked_at);
+      CHECK(lost.search.looks_round());
+    }
+  };
+  looks_at({2, 3, 1});  // at the last door the new start is met, as a candidate
+  lost.search.meets(9);
+  lost.search.begin({}, 0);
+  looks_at({2, 3, 0});  // and where the nodes meet, too
+  lost.search.begin({}, 0);
+  looks_at({2, 3});
+  CHECK(lost.asks(true) == 2);
+  CHECK_FALSE(lost.search.looks_round());
+  looks_at({2, 3, 1, 0});
+  CHECK(lost.asks(true) == 3);
+  CHECK_FALSE(lost.search.looks_round());
 }
 
 TEST_CASE("who has voted in vain looks round for a candidate before each door that it would have opened") {
