@@ -193,6 +193,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a new start of a node that has stood in vain is met at every place, and joined when all were asked") {
+  TiedLink tied({.rejoin_ms = 30'000});
+  begin_round(tied, true);
+  tied.other.welcome.host = 9;
+  tied.other.welcome.term = 2;
+  tied.other.welcome.good_for_ms = 0;
+  tied.other.good_for_ms = 0;
+  tied.reachable = false;
+  tied.broken();
+  tied.reachable = true;
+  tied.pass_until_attached();
+  REQUIRE(tied.link.attached());
+  const std::size_t before = tied.connects_ms.size();
+  tied.say(Resigned{"it was not elected"});
+  tied.pass_until_attached();
+  REQUIRE(tied.link.attached());
+  // Twice the two doors, and the looks round before each.
+  CHECK(tied.connects_ms.size() - before > 4);
+}
+
 TEST_CASE("an old verdict is one answer in a search, which goes on behind it and opens a door in the end") {
   TiedLink tied({.rejoin_ms = 30'000});
   run_and_lose(tied, 1);

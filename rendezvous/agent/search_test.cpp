@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <initializer_list>
-
 using namespace elastic;
 using namespace elastic::agent;
 using namespace elastic::protocol;
@@ -91,52 +89,36 @@ TEST_CASE("who has voted in vain gives each that it asks longer to answer, the l
   CHECK(lost.search.patience_ms(9'000) == kStep);
 }
 
-TEST_CASE(
-    "who has voted in vain for a new start of a node asks the others before it goes back there, at either place") {
+TEST_CASE("who has voted in vain for a new start of a node does not join it again before the others had their turn") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
-  CHECK(lost.asks(true) == 3);
-  for (const AgentId place : {1u, 0u}) {  // the node's door, and where the nodes meet
-    CHECK(lost.asks_first(true) == place);
-    lost.search.meets(9);
-    lost.search.begin({}, 0);
+  lost.search.meets(9);
+  CHECK_FALSE(lost.search.shuns(9));
+  lost.search.begin({}, 0);
+  for (const AgentId next : {3u, 1u, 0u, 2u}) {
+    CHECK(lost.search.shuns(9));
+    CHECK(lost.asks_first(true) == next);
   }
-  for (const AgentId next : {2u, 3u, 2u, 3u, 1u, 0u}) CHECK(lost.asks_first(true) == next);
+  CHECK(lost.search.shuns(9));
+  CHECK(lost.asks_first(true) == 3);
+  CHECK_FALSE(lost.search.shuns(9));
   SUBCASE("what is known of one new start says nothing about the next one") {
     lost.search.meets(8);
     lost.search.begin({}, 0);
-    for (const AgentId next : {2u, 3u, 1u}) CHECK(lost.asks_first(true) == next);
+    CHECK(lost.search.shuns(8));
+    CHECK_FALSE(lost.search.shuns(9));
   }
   SUBCASE("a successor that has stood in vain has its turn as ever") {
     lost.search.meets(3);
     lost.search.begin({}, 0);
-    for (const AgentId next : {2u, 3u, 1u}) CHECK(lost.asks_first(true) == next);
+    for (const AgentId host : {3u, 9u, 0u}) CHECK_FALSE(lost.search.shuns(host));
   }
-}
-
-TEST_CASE(
-    "who has voted in vain for a new start of a node does not look there again before it has opened another door") {
-  Lost lost;
-  CHECK(lost.asks(true) == 2);
-  lost.search.meets(2);
-  lost.search.begin({}, 0);
-  const auto looks_at = [&](std::initializer_list<AgentId> doors) {
-    for (const AgentId looked_at : doors) {
-      CHECK(lost.asks(true) == looked_at);
-      CHECK(lost.search.looks_round());
-    }
-  };
-  looks_at({2, 3, 1});  // at the last door the new start is met, as a candidate
-  lost.search.meets(9);
-  lost.search.begin({}, 0);
-  looks_at({2, 3, 0});  // and where the nodes meet, too
-  lost.search.begin({}, 0);
-  looks_at({2, 3});
-  CHECK(lost.asks(true) == 2);
-  CHECK_FALSE(lost.search.looks_round());
-  looks_at({2, 3, 1, 0});
-  CHECK(lost.asks(true) == 3);
-  CHECK_FALSE(lost.search.looks_round());
+  SUBCASE("one that has acted, and is lost, may be met at once") {
+    lost.search.meets(9);
+    lost.search.end();
+    lost.search.begin({}, 0);
+    CHECK_FALSE(lost.search.shuns(9));
+  }
 }
 
 TEST_CASE("who has voted in vain looks round for a candidate before each door that it would have opened") {
