@@ -182,6 +182,8 @@ class Coordinator {
   void leave_out_for_hang(const HangDesk::End& end, Effects& out);
   void leave_out_as_before(const CarriedHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
+  void hand_on(const protocol::Carried& carried, Effects& out);
+  void hand_stuck_on(Effects& out);
   bool can_leave_out(const Node& node) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 

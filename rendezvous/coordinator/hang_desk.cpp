@@ -27,6 +27,8 @@ namespace {
 constexpr std::int64_t kSameMs = 5;
 // Between two states for the successor for nothing but a longer gap.
 constexpr std::int64_t kKeepMs = 60'000;
+// Between two states for the successor for nodes that are out.
+constexpr std::int64_t kStuckMs = 1'000;
 // A node must be able to answer before its answer is too late.
 constexpr std::int64_t kAnswerMarginMs = 2'000;
 // An age that is sent is cut at this: a year.
@@ -140,14 +142,46 @@ void HangDesk::inherit(CarriedHang carried, std::int64_t unix_ms) {
 std::optional<CarriedHang> HangDesk::hand_over(std::int64_t now_ms, std::int64_t unix_ms) const {
   if (!watch_) return {};
   // What has not been taken up goes on to the next one.
-  if (inherited_ && !round_) return inherited_;
+  if (inherited_ && !round_) {
+    CarriedHang carried = *inherited_;
+    if (!ending_ || ending_->round != carried.round) return carried;
+    Ending both{carried.round, std::move(carried.out)};
+    for (const int node_rank : ending_->out) both.leave_out(node_rank);
+    carried.out = std::move(both.out);
+    return carried;
+  }
+  const Ending ending = ending_.value_or(Ending{});
   return CarriedHang{.record = watch_->record(now_ms),
-                     .round = round_.value_or(0),
+                     .round = round_.value_or(ending.round),
                      .unix_ms = unix_ms,
                      .charges = charges_.record(),
-                     .ends = is_ending_,
+                     .ends = ending_.has_value(),
                      .suspects_links = suspects_links_,
-                     .out = out_};
+                     .out = ending.out};
+}
+
+void HangDesk::Ending::leave_out(int node_rank) {
+  const bool is_known = std::ranges::find(out, node_rank) != out.end();
+  if (!is_known && out.size() < limits::kCarriedHosts) out.push_back(node_rank);
+}
+
+bool HangDesk::ends(RoundNumber round) const {
+  return (ending_ && ending_->round == round) || was_ending(round) != nullptr;
+}
+
+void HangDesk::leave_out(RoundNumber round, int node_rank) {
+  if (!ending_ || ending_->round != round) ending_ = Ending{round, {}};
+  ending_->leave_out(node_rank);
+  has_stuck_ = true;
+}
+
+std::optional<std::int64_t> HangDesk::stuck_due_ms() const {
+  if (!has_stuck_) return {};
+  return stuck_handed_ms_ ? *stuck_handed_ms_ + kStuckMs : 0;
+}
+
+void HangDesk::has_handed_stuck(std::int64_t now_ms) {
+  if (std::exchange(has_stuck_, false)) stuck_handed_ms_ = now_ms;
 }
 
 const CarriedHang* HangDesk::was_ending(RoundNumber round) const {
@@ -174,6 +208,8 @@ bool HangDesk::has_news(std::int64_t now_ms) {
 
 void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
   suspects_links_ = false;
+  ending_.reset();
+  has_stuck_ = false;
   if (!watch_) return;
   round_ = round;
   began_ms_ = now.now_ms;
@@ -203,9 +239,8 @@ void HangDesk::round_ends(std::int64_t now_ms) {
   if (watch_) watch_->handle(hang::RoundEnded{}, now_ms);
   if (last_) last_->is_over = true;
   round_.reset();
+  if (end_) ending_.reset();  // nobody has taken it up
   end_.reset();
-  is_ending_ = false;
-  out_.clear();
   members_.clear();
   newest_.reset();
   sections_.clear();
@@ -408,11 +443,12 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
           .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
           .dumps = hang::want_dump_key(picture.facts())};
   suspects_links_ = verdict.rule == kRuleOfLinks;
+  ending_ = Ending{*round_, {}};
   for (const auto& [agent, why] : whys) {
     const std::string identity = now.roster.at(agent).identity();
     if (std::ranges::find(decision.out, identity) == decision.out.end()) continue;
     end.out.emplace(agent, why);
-    if (out_.size() < limits::kCarriedHosts) out_.push_back(now.roster.at(agent).place.node_rank);
+    ending_->leave_out(now.roster.at(agent).place.node_rank);
   }
   for (const auto& [agent, member] : members_) {
     bool is_unseen = false;
@@ -424,7 +460,6 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
     if (is_unseen) end.aborts.insert(agent);
   }
   end_ = std::make_unique<const End>(std::move(end));
-  is_ending_ = true;
   return std::move(decision.action);
 }
 
@@ -508,8 +543,9 @@ HangDesk::Hang HangDesk::status(std::int64_t now_ms) const {
 
 void HangDesk::check_invariants() const {
   ELASTIC_CHECK(watch_ || !round_);
-  ELASTIC_CHECK(round_ || (members_.empty() && !collecting_ && !is_ending_));
-  ELASTIC_CHECK(is_ending_ || (!end_ && out_.empty()));
+  ELASTIC_CHECK(round_ || (members_.empty() && !collecting_ && !end_));
+  ELASTIC_CHECK(!end_ || ending_);
+  ELASTIC_CHECK(!ending_ || !round_ || ending_->round == round_);
   ELASTIC_CHECK(collecting_ || awaited_ == 0);
   ELASTIC_CHECK(!watch_ || collecting_.has_value() == (watch_->state() == HangState::kCollecting));
   const auto asked = std::ranges::count_if(members_, [](const auto& each) { return each.second.is_asked; });

@@ -418,6 +418,81 @@ TEST_CASE("a node that cannot end its workers costs itself also while the next c
   CHECK(last.all<PrepareRound>().size() == 1);
 }
 
+// A job that hangs by nobody's fault. It needs all its nodes, unless `least` is given.
+struct Stuck : Watched {
+  explicit Stuck(int nodes = 3, int least = 0) : Watched(nodes, restarting(), 2, least) {
+    step(1, 1);
+    REQUIRE(all_tell(hang()).all<StopWorkers>().size() == sessions.size());
+  }
+  Answer is_stuck(NodeId session) { return say(session, NodeCannotRun{0, "a worker survived SIGKILL"}); }
+};
+
+// What has become of the node when the next coordinator comes: no process of the round is left, as far as it tells.
+void has_stopped(NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kIdle; }
+
+TEST_CASE("a node that cannot end its workers is out under the next coordinator, too, as soon as that is known") {
+  Stuck job;
+  job.stop(1);
+  const auto kept = job.is_stuck(3).all<KeepState>();
+  // Also those that have stopped bring it.
+  REQUIRE(kept.size() == 3);
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  const Answer last = after.next.pass_with(job.sessions, 10'000);
+  const auto out = last.all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 3);
+  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  // It had left before the coordinator was lost, while the job waited for another node.
+  job.sessions.pop_back();
+  Successor later(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  later.next.pass_with(job.sessions, 10'000);
+  NodeJoins again = later.next.joiner(9, 2);
+  again.address = "node3";
+  const auto refused = later.next.say(9, again).all<Rejected>();
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].second.why == Rejected::Why::kExcluded);
+}
+
+TEST_CASE("a node that is lost while its round ends for a hang is charged once, whatever else is handed on then") {
+  Stuck job(4, 2);
+  job.on(SessionEnded{4, "closed"});
+  const auto kept = job.is_stuck(3).all<KeepState>();
+  REQUIRE(kept.size() == 3);
+  job.sessions.pop_back();
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  const auto again = after.next.pass_with(job.sessions, 10'000).all<PrepareRound>();
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].second.losses == 1);
+}
+
+TEST_CASE("of many nodes that cannot end their workers the others hear once a second") {
+  Stuck job(5);
+  REQUIRE(job.is_stuck(3).all<KeepState>().size() == 5);
+  CHECK(job.is_stuck(4).all<KeepState>().empty());
+  CHECK(job.is_stuck(5).all<KeepState>().empty());
+  const auto kept = job.wait(1'000).all<KeepState>();
+  REQUIRE(kept.size() == 5);
+  CHECK(job.wait(5'000).all<KeepState>().empty());
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  CHECK(after.next.pass_with(job.sessions, 10'000).all<Rejected>().size() == 3);
+}
+
+TEST_CASE("who cannot end its workers while the next coordinator waits for others is out under the one after it") {
+  AtFault job;
+  job.sessions.pop_back();
+  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding,
+                  [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
+  CHECK(after.next.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).all<KeepState>().empty());
+  const auto kept = after.next.pass_with(job.sessions, 10'000).all<KeepState>();
+  REQUIRE(kept.size() == 2);
+  Successor last(job, kept[0].second.carried, 20'000, Coordinator::State::kRebuilding, has_stopped);
+  const Answer answer = last.next.pass_with(job.sessions, 10'000);
+  const auto out = answer.all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 2);
+  CHECK(answer.all<PrepareRound>().size() == 1);
+}
+
 TEST_CASE("a job that has hung too often ends under the next coordinator, too") {
   Watched job(2, restarting(kLimitMs, 0));
   job.step(1, 1);
