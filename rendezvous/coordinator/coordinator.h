@@ -156,6 +156,7 @@ class Coordinator {
   void take_leaves(Effects& out);
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
+  void is_ready(Node& node, Effects& out);
   void let_go(protocol::NodeId session, const protocol::NodeLeaves& leaves, Effects& out);
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
   void blame(const Node& node, Effects& out);

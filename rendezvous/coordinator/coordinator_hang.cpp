@@ -114,10 +114,11 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   hang_.round_ends(now_ms_);
 }
 
-// A process that cannot be ended, where the round hangs: it costs its node, and not the job, if there are others.
+// A process that cannot be ended, where the round hangs, or has ended for that while the node was away: it costs its
+// node, and not the job, if there are others.
 bool Coordinator::can_leave_out(const Node& node) const {
-  const bool is_stopping = state_ == State::kStopping || state_ == State::kRebuilding;
-  if (!is_stopping || stopping_.hang.empty() || stopping_.job_ends) return false;
+  const bool has_ended = state_ == State::kStopping || state_ == State::kRebuilding || state_ == State::kForming;
+  if (!has_ended || !hang_.ends(*round_) || stopping_.job_ends) return false;
   return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
   });

@@ -465,6 +465,46 @@ TEST_CASE("a node that is lost while its round ends for a hang is charged once, 
   CHECK(again[0].second.losses == 1);
 }
 
+// A node is away when its round ends for a hang, and comes back while the next one forms.
+struct Away : Stuck {
+  Away() {
+    stop(1);
+    stop(2);
+    on(SessionEnded{3, "closed"});
+    REQUIRE(coordinator.state() == Coordinator::State::kForming);
+  }
+  Answer comes_back(NodeId session, AgentFacts::Activity activity) {
+    NodeJoins joins = joiner(3, 2);
+    joins.facts = {.incarnation = coordinator.incarnation(), .term = 1, .round = 0, .activity = activity};
+    return say(session, joins);
+  }
+};
+
+TEST_CASE("a node that cannot end its workers while the next round forms after a hang costs itself, and not the job") {
+  Away job;
+  CHECK(job.comes_back(13, AgentFacts::Activity::kStopping).only<StopWorkers>().hangs);
+  const Answer stuck = job.say(13, NodeCannotRun{0, "a worker survived SIGKILL"});
+  CHECK(stuck.all<EndJob>().empty());
+  CHECK(stuck.all<KeepState>().size() == 3);
+  const auto out = job.say(13, NodeStopped{0, {}}).all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 13);
+  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  // The job waits for another one.
+  CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
+}
+
+TEST_CASE("a node that cannot end its workers is out also if it comes back once more while the next round forms") {
+  Away job;
+  job.comes_back(13, AgentFacts::Activity::kStopping);
+  job.say(13, NodeCannotRun{0, "a worker survived SIGKILL"});
+  job.on(SessionEnded{13, "closed"});
+  const auto out = job.comes_back(23, AgentFacts::Activity::kIdle).all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 23);
+  CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
+}
+
 TEST_CASE("of many nodes that cannot end their workers the others hear once a second") {
   Stuck job(5);
   REQUIRE(job.is_stuck(3).all<KeepState>().size() == 5);
