@@ -185,7 +185,7 @@ class Coordinator {
   void end_hang(const HangDesk::End& end, Effects& out);
   void hand_on(const protocol::Carried& carried, Effects& out);
   void hand_stuck_on(Effects& out);
-  bool can_leave_out(const Node& node) const;
+  bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 
   CoordinatorConfig config_;

@@ -115,13 +115,14 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
 }
 
 // A process that cannot be ended, where the round hangs, or has ended for that while the node was away: it costs its
-// node, and not the job, if there are others.
-bool Coordinator::can_leave_out(const Node& node) const {
+// node, and not the job, if there are others; if the node may stay, as many as the job needs.
+bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
   const bool has_ended = state_ == State::kStopping || state_ == State::kRebuilding || state_ == State::kForming;
   if (!has_ended || !hang_.ends(*round_) || stopping_.job_ends) return false;
-  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
+  const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
   });
+  return others >= (may_stay ? hang_now().least : 1);
 }
 
 void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {

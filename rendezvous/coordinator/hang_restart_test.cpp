@@ -311,6 +311,22 @@ TEST_CASE("a node whose workers cannot be ended when a hang ends their round cos
   CHECK(refused[0].second.reason.find("a worker survived SIGKILL") != std::string::npos);
 }
 
+TEST_CASE("nodes that go on beside workers that cannot be ended stay where the job had too few without them") {
+  Watched job(3, restarting(), 2, 2);
+  job.step(1, 1);
+  REQUIRE(job.all_tell(job.hang()).all<StopWorkers>().size() == 3);
+  for (const NodeId session : job.sessions) {
+    CHECK(job.say(session, NodeCannotRun{0, "a worker survived SIGKILL", true}).all<EndJob>().empty());
+  }
+  job.stop(1);
+  job.stop(2);
+  const Answer last = job.stop(3);
+  const auto refused = last.all<Rejected>();
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].first == 1);
+  CHECK(last.all<PrepareRound>().size() == 2);
+}
+
 TEST_CASE("a node that is at fault for a hang is out for that, also if its workers cannot be ended") {
   Watched job(2, restarting());
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
@@ -503,6 +519,14 @@ TEST_CASE("a node that cannot end its workers is out also if it comes back once 
   REQUIRE(out.size() == 1);
   CHECK(out[0].first == 23);
   CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
+}
+
+TEST_CASE(
+    "a node that may stay, and comes back while the next round forms, stays where the job had too few without it") {
+  Away job;
+  job.comes_back(13, AgentFacts::Activity::kStopping);
+  CHECK(job.say(13, NodeCannotRun{0, "a worker survived SIGKILL", true}).all<EndJob>().empty());
+  CHECK(job.say(13, NodeStopped{0, {}}).all<PrepareRound>().size() == 3);
 }
 
 TEST_CASE("of many nodes that cannot end their workers the others hear once a second") {

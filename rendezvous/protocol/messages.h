@@ -158,10 +158,13 @@ struct NodeCannotRun {
   static constexpr FrameType kType = FrameType::kNodeCannotRun;
   RoundNumber round = 0;
   std::string reason;
+  // Processes are left that cannot be ended, and the user would have the job go on beside them (--stuck-worker=ignore).
+  bool may_stay = false;
   bool operator==(const NodeCannotRun&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("reason", v.reason, bounds::kText);
+    io.if_set("may_stay", v.may_stay);
   }
 };
 // No process of the round is left on the node.
