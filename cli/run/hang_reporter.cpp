@@ -85,6 +85,14 @@ void HangReporter::suspected(std::int64_t round, std::int64_t silent_ms, std::in
             fields_of("suspect", round, silent_ms).set("limit_ms", limit_ms));
 }
 
+void HangReporter::continued(std::int64_t round, std::int64_t silent_ms, std::string_view cause) const {
+  log::tell(
+      log::Level::kWarning, "hang",
+      format("round {}: no progress for {}: {}; sending SIGCONT, once: if there is no progress then, the round ends",
+             round, span_text(silent_ms), cause),
+      fields_of("continued", round, silent_ms).set("cause", cause));
+}
+
 void HangReporter::told(std::int64_t round, std::string_view screen, report::Hang hang) {
   const bool has_files = !directory_.empty() && round == round_;
   hang.round = round;

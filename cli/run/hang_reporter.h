@@ -27,6 +27,9 @@ class HangReporter {
   // There has been no progress for longer than the limit, and evidence is collected: the verdict may follow.
   void suspected(std::int64_t round, std::int64_t silent_ms, std::int64_t limit_ms) const;
 
+  // Workers are stopped, which `cause` says as a clause, and are sent SIGCONT before there is a verdict.
+  void continued(std::int64_t round, std::int64_t silent_ms, std::string_view cause) const;
+
   // The verdict. `screen` is what hang::hang_screen() made of it, without the line of the evidence, which is added
   // here: each node has its own directory. Of `hang` the members that the keeping node adds are filled in here, too.
   void told(std::int64_t round, std::string_view screen, report::Hang hang);

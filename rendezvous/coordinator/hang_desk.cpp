@@ -36,6 +36,8 @@ constexpr std::int64_t kOldestMs = 365LL * 24 * 3'600'000;
 
 // The gaps between steps of a phase from which its limit follows well enough to restart a job for it.
 constexpr std::int64_t kGapsToRestart = 16;
+// The rule by which workers are at fault that are stopped.
+constexpr int kRuleOfStopped = 4;
 // The rule by which nobody is at fault but the links between the nodes.
 constexpr int kRuleOfLinks = 10;
 // From this rule of the table on a verdict follows from where ranks stand, and does not hold if they move.
@@ -213,6 +215,7 @@ void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
   if (!watch_) return;
   round_ = round;
   began_ms_ = now.now_ms;
+  has_continued_ = false;
   newest_.reset();
   sections_.clear();
   section_rank_.reset();
@@ -379,9 +382,11 @@ void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
   awaited_ = 0;
   // A fact that speaks for itself does so whatever the other ranks do.
   const bool is_moving = !collecting_->fact && verdict.rule >= kFirstRuleOfPlaces && hang::is_moving(picture);
+  const bool continues = restarts_ && verdict.rule == kRuleOfStopped && !has_continued_ && may_restart(*collecting_);
   // What the watch says to it: whether storage stands is told when that has lasted.
-  handle(hang::Judged{.is_storage = verdict.is_storage(), .is_moving = is_moving}, now, out);
+  handle(hang::Judged{.is_storage = verdict.is_storage(), .is_moving = is_moving, .continues = continues}, now, out);
   if (is_moving) return withdraw("the ranks move", told.silent_ms, now, out);
+  if (continues) return continue_stopped(picture, verdict.cause, told.silent_ms, now, out);
   out.push_back(Note{format("the job hangs: {}", verdict.cause)});
   if (watch_->state() == HangState::kJudged) {
     ++told_;
@@ -480,6 +485,27 @@ void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, Now now,
   ++withdrawn_;
   out.push_back(Note{format("{}: the job does not hang", why)});
   tell_all(HangOver{.round = *round_, .why = HangOver::Why::kWithdrawn, .after_ms = silent_ms}, now.roster, out);
+}
+
+// Whoever has stopped a worker may have forgotten it: before its round ends for that it is tried whether it goes on.
+void HangDesk::continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms,
+                                Now now, Effects& out) {
+  has_continued_ = true;
+  end_collection();
+  const RankRuns stopped =
+      picture.ranks_where([](const hang::HangPicture::Rank& rank) { return rank.is(hang::ThreadState::kStopped); });
+  out.push_back(Note{format("{}: sending SIGCONT, once", cause)});
+  for (const auto& [agent, member] : members_) {
+    const auto found = now.roster.nodes().find(agent);
+    if (found == now.roster.nodes().end() || !found->second.session) continue;
+    bool is_stopped = false;
+    member.ranks.for_each([&](std::int32_t rank) { is_stopped = is_stopped || stopped.contains(rank); });
+    out.push_back(Send{*found->second.session, HangTold{.round = *round_,
+                                                        .what = HangTold::What::kContinues,
+                                                        .silent_ms = silent_ms,
+                                                        .text = cause,
+                                                        .is_stopped = is_stopped}});
+  }
 }
 
 void HangDesk::perform_one(const hang::TellRecovered& effect, Now now, Effects& out) {

@@ -147,6 +147,8 @@ class HangDesk {
   void withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out);
   void note_section(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
   void beat(const protocol::ProgressOfRank& said, Now now, Effects& out);
+  void continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms, Now now,
+                        Effects& out);
   void end_collection();
   bool may_restart(const hang::Collect& why) const;
   std::string end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now);
@@ -183,6 +185,7 @@ class HangDesk {
   std::optional<hang::Collect> collecting_ = {};         // why it was begun
   std::string over_section_ = {};                        // whose limit was over then; empty: that of no section
   std::size_t awaited_ = 0;                              // nodes that are asked and have not answered
+  bool has_continued_ = false;                           // workers that were stopped, in this round
   int told_ = 0;
   int recovered_ = 0;
   int withdrawn_ = 0;

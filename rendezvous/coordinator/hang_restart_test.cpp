@@ -47,6 +47,52 @@ TEST_CASE("a hang ends its round: all are told what is done before any is told t
   CHECK(again[0].second.restart_count == 0);
 }
 
+TEST_CASE("a worker that is stopped is continued before its round ends for that, once in a round") {
+  Watched job(2, restarting());
+  job.facts.rank(3).state = hang::ThreadState::kStopped;
+  job.step(1, 1);
+  const Answer first = job.all_tell(job.hang());
+  CHECK(first.all<StopWorkers>().empty());
+  const auto told = first.all<HangTold>();
+  REQUIRE(told.size() == 2);
+  for (const auto& [session, message] : told) {
+    CHECK(message.what == HangTold::What::kContinues);
+    CHECK(message.text.find("rank 3 (node node2) is stopped") != std::string::npos);
+    CHECK(message.is_stopped == (session == 2));
+  }
+  SUBCASE("it does not go on") {
+    CHECK(job.wait(14'800).all<CollectEvidence>().empty());
+    const auto again = job.wait(300).all<CollectEvidence>();
+    REQUIRE(again.size() == 2);
+    const Answer second = job.all_tell(again[0].second);
+    CHECK(second.all<HangTold>().at(0).second.what == HangTold::What::kVerdict);
+    CHECK(second.all<StopWorkers>().size() == 2);
+    job.stop(1);
+    CHECK(job.stop(2).all<PrepareRound>().size() == 2);
+  }
+  SUBCASE("it goes on, and is stopped again") {
+    job.wait(5'000);
+    const auto over = job.step(1, 2).all<HangOver>();
+    REQUIRE(over.size() == 2);
+    CHECK(over[0].second.why == HangOver::Why::kWithdrawn);
+    CHECK(job.all_tell(job.hang()).all<StopWorkers>().size() == 2);
+  }
+}
+
+TEST_CASE("a worker that is stopped is not continued where a hang ends nothing") {
+  constexpr std::int64_t kUnknownLimitMs = 30 * 60'000;
+  for (const bool is_unlearned : {false, true}) {
+    Watched job(2, is_unlearned ? restarting({}) : watching());
+    job.facts.rank(3).state = hang::ThreadState::kStopped;
+    job.step(1, 1);
+    const auto asked = job.wait((is_unlearned ? kUnknownLimitMs : kLimitMs) + 5'100).all<CollectEvidence>();
+    REQUIRE(asked.size() == 2);
+    const auto told = job.all_tell(asked[0].second).all<HangTold>();
+    REQUIRE(told.size() == 2);
+    CHECK(told[0].second.what == HangTold::What::kVerdict);
+  }
+}
+
 TEST_CASE("a node that is blamed twice is out, and its host is let in no more") {
   Watched job(2, restarting(), 2, 1);
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
