@@ -215,8 +215,7 @@ std::string clause(const CollectEvidence& message) {
                 message.collection);
 }
 std::string clause(const HangTold& message) {
-  return format("tell of round {}: {}{}", message.round, shown(message.text),
-                message.is_stopped ? "; send your workers SIGCONT" : "");
+  return format("tell of round {}: {}", message.round, shown(message.text));
 }
 std::string clause(const HangOver& message) {
   return format("round {} makes progress again after {} ms{}", message.round, message.after_ms,
