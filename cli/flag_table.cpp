@@ -461,7 +461,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more = "A process in uninterruptible sleep (state D) or in a frozen cgroup survives even SIGKILL. "
              "elastic-run names it one second after SIGKILL and gives up on it after stuck_timeout seconds (a key of "
              "--rdzv-conf, 5 if not given). Then the job fails or, with ignore, goes on without it. Where "
-             "--hang=restart ends a round of several nodes for a hang, it costs its node in either case."},
+             "--hang=restart ends a round of several nodes for a hang, it costs its node; with ignore only if the job "
+             "has enough nodes without it."},
     {.id = FlagId::kLeaveBackground,
      .name = "leave-background",
      .family = kOurs,

@@ -271,8 +271,8 @@ MISTAKES = {
                 "known.longest_ms * settings.factor",
                 "known.longest_ms * (mutant::is('m') ? 1 : settings.factor)"),
         Mistake("n", "an alarm is not withdrawn", HANG + "hang_watch.cpp",
-                "  if (state_ == HangState::kCollecting || state_ == HangState::kConfirmed) out",
-                "  if (!mutant::is('n') && (state_ == HangState::kCollecting || state_ == HangState::kConfirmed)) out"),
+                "  } else if (is_collecting || has_continued_) {\n",
+                "  } else if (!mutant::is('n') && (is_collecting || has_continued_)) {\n"),
         Mistake("o", "without a beat the round's beginning counts as one", HANG + "hang_watch.cpp",
                 "  } else if (settings_.first_timeout_ms) {\n",
                 "  } else if (settings_.first_timeout_ms || mutant::is('o')) {\n"

@@ -212,6 +212,7 @@ void HangHost::perform(const agent::TellHang& effect) {
   const protocol::HangTold& told = effect.told;
   const std::int64_t round{told.round};
   if (told.what == protocol::HangTold::What::kNotArmed) return reporter_.not_armed(round, told.text);
+  if (told.what == protocol::HangTold::What::kContinues) return reporter_.continued(round, told.silent_ms, told.text);
   auto hang = report::hang_of(told.report);
   reporter_.told(round, told.text, hang ? std::move(*hang) : report::Hang{});
   handlers_.hang_is(reporter_.last());

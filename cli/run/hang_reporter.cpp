@@ -85,8 +85,18 @@ void HangReporter::suspected(std::int64_t round, std::int64_t silent_ms, std::in
             fields_of("suspect", round, silent_ms).set("limit_ms", limit_ms));
 }
 
+void HangReporter::continued(std::int64_t round, std::int64_t silent_ms, std::string_view cause) {
+  continued_round_ = round;
+  log::tell(
+      log::Level::kWarning, "hang",
+      format("round {}: no progress for {}: {}; sending SIGCONT, once: if there is no progress then, the round ends",
+             round, span_text(silent_ms), cause),
+      fields_of("continued", round, silent_ms).set("cause", cause));
+}
+
 void HangReporter::told(std::int64_t round, std::string_view screen, report::Hang hang) {
   const bool has_files = !directory_.empty() && round == round_;
+  continued_round_.reset();
   hang.round = round;
   hang.wall_ms = process::wall_clock_ms();
   hang.end = report::HangEnd::kOpen;
@@ -116,8 +126,9 @@ void HangReporter::recovered(std::int64_t round, std::int64_t silent_ms) {
   write();
 }
 
-void HangReporter::withdrawn(std::int64_t round, std::int64_t silent_ms) const {
-  log::tell(log::Level::kInfo, "hang",
+void HangReporter::withdrawn(std::int64_t round, std::int64_t silent_ms) {
+  const bool was_warned = std::exchange(continued_round_, std::nullopt) == round;
+  log::tell(was_warned ? log::Level::kWarning : log::Level::kInfo, "hang",
             format("round {}: there is progress after {}: the job does not hang", round, span_text(silent_ms)),
             fields_of("withdrawn", round, silent_ms));
 }

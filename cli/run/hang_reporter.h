@@ -27,14 +27,17 @@ class HangReporter {
   // There has been no progress for longer than the limit, and evidence is collected: the verdict may follow.
   void suspected(std::int64_t round, std::int64_t silent_ms, std::int64_t limit_ms) const;
 
+  // Workers are stopped, which `cause` says as a clause, and are sent SIGCONT before there is a verdict.
+  void continued(std::int64_t round, std::int64_t silent_ms, std::string_view cause);
+
   // The verdict. `screen` is what hang::hang_screen() made of it, without the line of the evidence, which is added
   // here: each node has its own directory. Of `hang` the members that the keeping node adds are filled in here, too.
   void told(std::int64_t round, std::string_view screen, report::Hang hang);
 
   // Progress has come after the verdict, `silent_ms` after the last one before it.
   void recovered(std::int64_t round, std::int64_t silent_ms);
-  // Progress has come before the verdict.
-  void withdrawn(std::int64_t round, std::int64_t silent_ms) const;
+  // Progress has come before the verdict. The user is warned of it where they were of SIGCONT.
+  void withdrawn(std::int64_t round, std::int64_t silent_ms);
 
   // The last hang that was told, with what became of it; nothing: none was.
   const std::optional<report::Hang>& last() const { return last_; }
@@ -47,6 +50,8 @@ class HangReporter {
   std::int64_t round_ = 0;
   std::string directory_;       // of that round
   std::string last_directory_;  // of the last hang
+  std::optional<std::int64_t>
+      continued_round_;  // in which workers were sent SIGCONT, until it is said whether it helped
   std::optional<report::Hang> last_;
 };
 

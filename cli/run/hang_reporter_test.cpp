@@ -124,6 +124,26 @@ TEST_CASE("a hang of an earlier round is over, but not one of the same round") {
   CHECK(here.reporter.last()->end == report::HangEnd::kEnded);
 }
 
+TEST_CASE("workers that are sent SIGCONT are told, and so is whether that has helped") {
+  Reporter here;
+  here.reporter.round_began(3, here.directory());
+  here.reporter.continued(3, 12'000, "rank 2 (node gpu-3) is stopped");
+  CHECK(here.events.back().level == log::Level::kWarning);
+  CHECK(here.events.back().fields.text_or_empty("state") == "continued");
+  CHECK(here.events.back().fields.text_or_empty("cause") == "rank 2 (node gpu-3) is stopped");
+  SUBCASE("it has") {
+    for (const log::Level level : {log::Level::kWarning, log::Level::kInfo}) {
+      here.reporter.withdrawn(3, 13'000);
+      CHECK(here.events.back().level == level);
+    }
+  }
+  SUBCASE("it has not, and another alarm is none") {
+    here.reporter.told(3, kScreen, report::testing::full_hang());
+    here.reporter.withdrawn(3, 13'000);
+    CHECK(here.events.back().level == log::Level::kInfo);
+  }
+}
+
 TEST_CASE("a suspicion and its end are for programs, and leave no file") {
   Reporter here;
   here.reporter.round_began(0, here.directory());

@@ -1,6 +1,8 @@
 #include "health/hang/hang_moves.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace elastic::hang {
 namespace {
@@ -23,13 +25,26 @@ struct Count {
   bool most() const { return moved * 2 > all; }
 };
 
+// By how far each rank is in each group: those that wait for one that is behind.
+std::vector<bool> counted_to_wait(const HangPicture& picture) {
+  std::vector<bool> waits(picture.ranks().size());
+  for (const WaitWalk::Culprit& culprit : picture.waits().culprits)
+    culprit.behind.waiting.for_each([&](std::int32_t rank) { waits.at(static_cast<std::size_t>(rank)) = true; });
+  return waits;
+}
+
 }  // namespace
 
 bool is_moving(const HangPicture& picture) {
   Count waiting;
   Count others;
-  for (const HangPicture::Rank& rank : picture.ranks()) {
-    if (rank.facts == nullptr || !rank.facts->stack || !rank.facts->stack_then) continue;
+  const std::vector<bool> waits = counted_to_wait(picture);
+  for (std::size_t number = 0; number < waits.size(); ++number) {
+    const HangPicture::Rank& rank = picture.ranks()[number];
+    if (rank.facts == nullptr || !rank.facts->stack || !rank.facts->stack_then) {
+      if (waits[number]) waiting.add(false);
+      continue;
+    }
     const std::vector<Stack>& stacks = picture.nodes()[rank.node].different_stacks;
     const bool stands_elsewhere = stacks[*rank.facts->stack] != stacks[*rank.facts->stack_then];
     if (rank.is_in(Doing::kCollective) || rank.is_in(Doing::kStorage)) {

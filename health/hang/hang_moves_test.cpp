@@ -51,5 +51,15 @@ TEST_CASE("ranks without two stacks say nothing") {
   CHECK_FALSE(moves(job));
 }
 
+TEST_CASE("ranks that wait by the numbers of their collectives wait, though their stacks are lost") {
+  HungJob job(2, 2);
+  for (int rank = 0; rank < 3; ++rank) job.rank(rank).stack.reset();
+  job.put(3, stack_in("load_batch", "data.py", 88)).cpu_percent = 100;
+  CHECK(moves(job));
+  job.record(7);
+  job.let_lag(3);
+  CHECK_FALSE(moves(job));
+}
+
 }  // namespace
 }  // namespace elastic::hang

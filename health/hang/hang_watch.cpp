@@ -73,7 +73,7 @@ void HangWatch::on(const RoundEnded&, Effects&) {
 // Forgets what belongs to one wait.
 void HangWatch::calm() {
   again_ms_ = std::numeric_limits<std::int64_t>::min();
-  is_stretched_ = is_patient_ = is_judging_ = false;
+  is_stretched_ = is_patient_ = is_judging_ = has_continued_ = false;
   alarm_.reset();
   samples_ = 0;
 }
@@ -81,8 +81,12 @@ void HangWatch::calm() {
 void HangWatch::on(const Beat& beat, Effects& out) {
   if (state_ == HangState::kIdle) return;
   const std::int64_t silent_ms = now_ms_ - last_ms_;
-  if (state_ == HangState::kCollecting || state_ == HangState::kConfirmed) out.push_back(Withdraw{silent_ms});
-  if (state_ == HangState::kJudged) out.push_back(TellRecovered{silent_ms});
+  const bool is_collecting = state_ == HangState::kCollecting || state_ == HangState::kConfirmed;
+  if (state_ == HangState::kJudged) {
+    out.push_back(TellRecovered{silent_ms});
+  } else if (is_collecting || has_continued_) {
+    out.push_back(Withdraw{silent_ms});
+  }
   const std::int64_t at_ms = std::clamp(now_ms_ - std::max<std::int64_t>(beat.age_ms, 0), last_ms_, now_ms_);
   // The time before a round's first progress is no gap of a phase.
   if (has_beat_) learned_.learn(phase_, at_ms - last_ms_);
@@ -133,6 +137,12 @@ void HangWatch::on(const Judged& judged, Effects&) {
   is_judging_ = false;
   if (judged.is_moving) {
     again_ms_ = now_ms_ + limit_ms;
+    state_ = waiting_state();
+    return;
+  }
+  if (judged.continues) {
+    has_continued_ = true;
+    again_ms_ = now_ms_ + settings_.continue_ms;
     state_ = waiting_state();
     return;
   }

@@ -27,6 +27,7 @@
 //               the verdict is that the job moves                 armed, for as long as the limit again
 //   judged      progress                                          armed
 //               the verdict is that storage stands, the first     armed, with four times the limit
+//               stopped workers are continued                     armed, for 10 s
 //
 // In starting and armed a fact that speaks for itself (Fact) leads to suspect, too, after 10 s without progress.
 // Disk activity makes the limit the longest one, until the next progress; it never is progress. Milliseconds of the
@@ -72,6 +73,7 @@ struct Collected {};
 struct Judged {
   bool is_storage = false;  // rule 2
   bool is_moving = false;   // the job does something all the same (hang_moves.h), and nothing else speaks for itself
+  bool continues = false;   // workers are stopped, and are sent SIGCONT: the verdict is not told yet
 };
 struct Tick {};
 using HangEvent =
@@ -101,7 +103,8 @@ struct Judge {
   bool is_late = false;  // not all nodes have answered
   bool operator==(const Judge&) const = default;
 };
-// Progress has come while evidence was collected: there is no hang, and nothing is told but that.
+// Progress has come while evidence was collected, or after stopped workers were continued: there is no hang, and
+// nothing is told but that.
 struct Withdraw {
   std::int64_t silent_ms = 0;
   bool operator==(const Withdraw&) const = default;
@@ -207,6 +210,7 @@ class HangWatch {
   std::optional<Alarm> alarm_ = {};                             // in suspect, confirmed and collecting
   int samples_ = 0;                                             // asked for
   bool is_judging_ = false;                                     // in collecting: the verdict is asked for
+  bool has_continued_ = false;                                  // stopped workers, since the last progress
   std::int64_t step_ms_ = 0;                                    // when the last step of suspect or collecting was
 };
 

@@ -182,6 +182,32 @@ TEST_CASE("progress after the verdict is told, and a later hang is found") {
   job.hang(3'000);
 }
 
+TEST_CASE("after stopped workers were continued, 10 s without progress must pass, and progress withdraws the alarm") {
+  for (const bool goes_on : {false, true}) {
+    Watched job({.timeout_ms = 3'000});
+    job.train(3, 1'000);
+    job.tell(FactSeen{Fact::kStopped});
+    job.hang(3'000);
+    job.tell(Collected{});
+    CHECK(job.tell(Judged{.continues = true}).empty());
+    CHECK(job.watch.state() == HangState::kArmed);
+    CHECK(job.wait(9'999).empty());
+    if (goes_on) {
+      job.tell(FactSeen{Fact::kStopped, false});
+      CHECK(job.tell(Beat{kTrain}) == Effects{Withdraw{17'999}});
+      CHECK(job.tell(Beat{kTrain}).empty());
+      continue;
+    }
+    CHECK(job.wait(1) == Effects{TakeSample{}});
+    job.wait(5'000);
+    CHECK(has<Collect>(job.tell(Sampled{Sampled::Is::kSame})));
+    job.tell(Collected{});
+    job.tell(Judged{});
+    CHECK(job.watch.state() == HangState::kJudged);
+    CHECK(job.tell(Beat{kTrain}) == Effects{TellRecovered{23'000}});
+  }
+}
+
 TEST_CASE("where the second sample has moved, the limit must pass again") {
   Watched job;
   job.train(5, 20'000);

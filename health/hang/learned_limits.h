@@ -25,9 +25,10 @@ struct LimitSettings {
   std::int64_t ceiling_ms = 30 * 60'000;
   std::int64_t shortcut_ms = 10'000;  // for facts that speak for themselves
   std::int64_t between_samples_ms = 5'000;
-  std::int64_t sample_ms = 5'000;    // for which a sample is waited for
-  std::int64_t collect_ms = 20'000;  // for which nodes are waited for
-  std::int64_t storage_factor = 4;   // by which a limit grows when storage stands
+  std::int64_t sample_ms = 5'000;     // for which a sample is waited for
+  std::int64_t collect_ms = 20'000;   // for which nodes are waited for
+  std::int64_t storage_factor = 4;    // by which a limit grows when storage stands
+  std::int64_t continue_ms = 10'000;  // from SIGCONT until its workers are suspected again
 };
 
 // Where a limit comes from.

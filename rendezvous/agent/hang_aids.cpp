@@ -1,5 +1,6 @@
 #include "rendezvous/agent/hang_aids.h"
 
+#include <csignal>
 #include <utility>
 
 #include "src/base/limits.h"
@@ -36,6 +37,8 @@ void HangAids::on(const HangTold& message, Effects& out) {
   if (message.round != round_) return;
   if (message.what == HangTold::What::kVerdict) is_told_ = true;
   out.push_back(TellHang{message});
+  // Of workers that are being stopped each is continued for its end.
+  if (message.what == HangTold::What::kContinues && message.is_stopped && runs_) out.push_back(SignalWorkers{SIGCONT});
 }
 
 void HangAids::on(const HangOver& message, Effects& out) {

@@ -68,6 +68,22 @@ TEST_CASE("a verdict that ends the round is told though a worker has failed befo
   }
 }
 
+TEST_CASE("workers that are stopped are continued when the coordinator says so, unless they are being stopped") {
+  const auto told = [](bool is_stopped) {
+    return HangTold{.round = 4, .what = HangTold::What::kContinues, .is_stopped = is_stopped};
+  };
+  Node node;
+  CHECK(all<SignalWorkers>(node.from(told(false))).empty());
+  const Effects continued = node.from(told(true));
+  CHECK(the<SignalWorkers>(continued).signal == SIGCONT);
+  the<TellHang>(continued);
+  // It is no verdict.
+  CHECK(all<Warn>(node.from(StopWorkers{.round = 4, .hangs = true})).size() == 1);
+  const Effects stopping = node.from(told(true));
+  CHECK(all<SignalWorkers>(stopping).empty());
+  the<TellHang>(stopping);
+}
+
 TEST_CASE("who hangs beside a worker that has failed before the order came is continued, and waited for no longer") {
   Node node;
   CHECK(the<StartTimer>(node.on(WorkerExited{0, {.code = 1}, 5})).delay_ms == 30'000);
@@ -128,7 +144,7 @@ TEST_CASE("a worker that survives SIGKILL when a hang ends the round costs the n
       if (fails_first) node.on(WorkerExited{0, {.code = 1}, 5});
       node.from(HangTold{.round = 4});
       node.from(StopWorkers{.round = 4, .hangs = true});
-      CHECK(node.given_up() == NodeCannotRun{4, "process 7 (python, state D) survived SIGKILL"});
+      CHECK(node.given_up() == NodeCannotRun{4, "process 7 (python, state D) survived SIGKILL", ignores});
     }
   }
   Node not_hung(true);

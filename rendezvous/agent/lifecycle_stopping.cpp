@@ -77,14 +77,15 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   gone(out);
 }
 
-// After a hang the job does without the node, if it has others, also where the user would ignore the process: what that
-// waits for may be why the job hung, and this node's workers would wait for it in the next round, too.
+// After a hang the job does without the node, if it has enough others, also where the user would ignore the process:
+// what that waits for may be why the job hung, and this node's workers would wait for it in the next round, too.
 void Lifecycle::tell_left_behind(Effects& out) {
   const bool costs_the_node = hang_.ends(round_.number()) && round_.place().node_count > 1;
   if (settings_.ignore_stuck_workers && !costs_the_node) return;
   const char* remedy = costs_the_node ? "" : "; --stuck-worker=ignore lets the job go on without it";
-  out.push_back(
-      ToCoordinator{NodeCannotRun{round_.number(), format("{} survived SIGKILL{}", sweep_.left_behind(), remedy)}});
+  out.push_back(ToCoordinator{NodeCannotRun{.round = round_.number(),
+                                            .reason = format("{} survived SIGKILL{}", sweep_.left_behind(), remedy),
+                                            .may_stay = settings_.ignore_stuck_workers}});
 }
 
 void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { sweep_.named(event.text, out); }

@@ -96,6 +96,11 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                      last_problem_ = "another process listens at its port";
                      return try_again(true, false, now_ms);
                    }
+                   if (search_.shuns(e.welcome.host)) {
+                     disconnect(out);
+                     last_problem_ = "the one that answers there has stood in vain";
+                     return try_again(true, false, now_ms);
+                   }
                    // A candidate of another start of the job can do nothing with this node's vote.
                    const bool is_other_start = own_incarnation_ != 0 && e.welcome.incarnation != own_incarnation_;
                    if (is_other_start && e.welcome.good_for_ms == 0) {
@@ -177,6 +182,9 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     disconnect(out);
     detach(format("an old verdict, of round {}, was given there", end->verdict.round), out);
     lends_ = false;
+    // A search that is on has asked one more in vain. It has lost no candidate, after which it would begin anew, and
+    // come back here before it asks anybody else.
+    if (search_.is_on()) state_ = State::kGreeting;
     return try_again(false, false, now_ms);
   }
   if (const auto* resigned = std::get_if<Resigned>(&message)) {

@@ -193,6 +193,47 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a new start of a node that has stood in vain is met at every place, and joined when all were asked") {
+  TiedLink tied({.rejoin_ms = 30'000});
+  begin_round(tied, true);
+  tied.other.welcome.host = 9;
+  tied.other.welcome.term = 2;
+  tied.other.welcome.good_for_ms = 0;
+  tied.other.good_for_ms = 0;
+  tied.reachable = false;
+  tied.broken();
+  tied.reachable = true;
+  tied.pass_until_attached();
+  REQUIRE(tied.link.attached());
+  const std::size_t before = tied.connects_ms.size();
+  tied.say(Resigned{"it was not elected"});
+  tied.pass_until_attached();
+  REQUIRE(tied.link.attached());
+  // Twice the two doors, and the looks round before each.
+  CHECK(tied.connects_ms.size() - before > 4);
+}
+
+TEST_CASE("an old verdict is one answer in a search, which goes on behind it and opens a door in the end") {
+  TiedLink tied({.rejoin_ms = 30'000});
+  run_and_lose(tied, 1);
+  tied.reachable = false;
+  tied.broken();
+  tied.pass(6'000);  // it is free of its promise
+  // Whoever is asked gives an old verdict, and lends nothing.
+  tied.other.keeps = false;
+  tied.reachable = true;
+  tied.pass_until_attached();
+  for (int asked = 0; asked < 6; ++asked) {
+    tied.say(EndJob{.verdict = {.round = 2, .term = 1}});
+    tied.pass_until_attached();
+    REQUIRE(tied.link.attached());
+  }
+  const std::size_t last = tied.other.introductions.size() - 4;
+  const auto opens = [](const Introduction& introduction) { return introduction.may_begin; };
+  CHECK(std::any_of(tied.other.introductions.begin() + static_cast<std::ptrdiff_t>(last),
+                    tied.other.introductions.end(), opens));
+}
+
 TEST_CASE("a verdict of a coordinator before the one whose round the node's workers have run is none, either") {
   for (const Term verdicts_term : {1u, 2u}) {
     TiedLink tied({.rejoin_ms = 30'000});

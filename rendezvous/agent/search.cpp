@@ -28,8 +28,6 @@ void Search::knows(std::vector<Successor> successors) {
   is_done_ = false;
   if (successors == successors_) return;
   successors_ = std::move(successors);
-  met_at_ = 0;
-  left_out_ = 0;
   silent_.reset();
   to_look_at_.clear();
   looked_at_.reset();
@@ -37,23 +35,10 @@ void Search::knows(std::vector<Successor> successors) {
   retry_ms_.reset();
 }
 
-// A new start of a node may be found at that node's door and where the nodes meet. If it could not be elected, since
-// others do not reach it, the others are asked before it is made a candidate again at either place.
-void Search::was_in_vain() {
-  const bool is_successor = std::ranges::find(successors_, host_, &Successor::agent) != successors_.end();
-  if (host_ == 0 || is_successor) return;
-  if (std::exchange(new_start_, host_) != host_) met_at_ = 0;
-  if (asked_ == Asked::kSuccessor) met_at_ |= 1U << successor_;
-  if (asked_ == Asked::kMeetingPlace) met_at_ |= 1U << successors_.size();
-  left_out_ = met_at_;
-}
-
-// True once for each of these places.
-bool Search::leaves_out(std::size_t place) {
-  const std::uint32_t bit = 1U << place;
-  const bool leaves = (left_out_ & bit) != 0;
-  left_out_ &= ~bit;
-  return leaves;
+// A new start of a node may be found at that node's door and where the nodes meet, and other doors lead there. If it
+// could not be elected, since others do not reach it, these have their turn before it is made a candidate again.
+bool Search::shuns(protocol::AgentId host) const {
+  return host != 0 && host == shunned_ && doors_opened_ <= successors_.size() + 1;
 }
 
 void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
@@ -61,8 +46,9 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   // place where the nodes meet, had theirs: a coordinator may be there.
   begins_with_ = is_on_ && asked_ == Asked::kSuccessor ? successor_ + 1 : 0;
   vain_ = is_on_ ? std::min(vain_ + 1, kMostDoublings) : 0;
-  left_out_ = 0;
-  if (vain_ > 0) was_in_vain();
+  const bool is_successor = std::ranges::find(successors_, host_, &Successor::agent) != successors_.end();
+  shunned_ = vain_ > 0 && !is_successor ? host_ : 0;
+  doors_opened_ = 0;
   is_on_ = !successors_.empty();
   to_look_at_.clear();
   looked_at_.reset();
@@ -89,12 +75,15 @@ void Search::look_round() {
   is_stale_ = false;
 }
 
+// The lost coordinator's own process is no candidate so soon. One that has stood in vain, or that a node that is done
+// has lost a while ago, may be one again: others make it one.
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
   const std::size_t meeting_place = successors_.size();
   if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
   for (std::size_t index = successors_.size(); index-- > 0;) {
-    if (!silent_[index] && successors_[index].agent != host_) to_look_at_.push_back(index);
+    const bool is_lost = vain_ == 0 && !is_done_ && successors_[index].agent == host_;
+    if (!silent_[index] && !is_lost) to_look_at_.push_back(index);
   }
 }
 
@@ -150,9 +139,8 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     dialing_.emplace(successors_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
-  do {
-    successor_ = dialing_->dial();
-  } while (leaves_out(successor_));
+  successor_ = dialing_->dial();
+  ++doors_opened_;
   successor_since_ms_ = now_ms;
   asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};

@@ -54,6 +54,9 @@ class Search {
   // The node rank of the node of the lost coordinator, in the last round that the agent was in; nothing: it was on
   // none.
   std::optional<int> rank_of_the_lost() const;
+  // Whom it has met, in the process of this agent, is not to be joined yet: it has stood in vain, and the others have
+  // not had their turn since.
+  bool shuns(protocol::AgentId host) const;
   // The last one asked has sent the agent elsewhere, or away for a while.
   void sent(const protocol::Elsewhere& elsewhere);
 
@@ -67,8 +70,6 @@ class Search {
   void look_round();
   void look_at_those_that_answer();
   void was_looked_at(std::int64_t now_ms);
-  void was_in_vain();
-  bool leaves_out(std::size_t place);
   enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
 
   std::vector<protocol::Successor> successors_;
@@ -81,17 +82,17 @@ class Search {
   protocol::LeaseTimes times_;
   std::int64_t began_ms_ = 0;
   std::int64_t asked_ms_ = 0;
-  std::size_t successor_ = 0;                            // kSuccessor: which was asked
-  std::int64_t successor_since_ms_ = 0;                  // kSuccessor: when it was asked first
-  std::size_t begins_with_ = 0;                          // the first one that is asked in this search
-  protocol::AgentId new_start_ = 0;                      // of a node, no successor: has stood in vain
-  std::uint32_t met_at_ = 0;                             // where: a bit for each successor, then the meeting place
-  std::uint32_t left_out_ = 0;                           // of these, in the first turn of this search
-  std::vector<std::size_t> to_look_at_;                  // successors, the next one last
-  std::optional<std::size_t> looked_at_;                 // the last one was asked for that
-  std::bitset<succession::kMostSuccessors + 1> silent_;  // those that did not answer then, a bit as in met_at_
-  bool has_answer_ = false;                              // one of those that were looked at has answered
-  bool is_stale_ = false;                                // since then another one was waited for, in vain
+  std::size_t successor_ = 0;             // kSuccessor: which was asked
+  std::int64_t successor_since_ms_ = 0;   // kSuccessor: when it was asked first
+  std::size_t begins_with_ = 0;           // the first one that is asked in this search
+  protocol::AgentId shunned_ = 0;         // a new start of a node, no successor: has stood in vain
+  std::size_t doors_opened_ = 0;          // in this search
+  std::vector<std::size_t> to_look_at_;   // successors, the next one last
+  std::optional<std::size_t> looked_at_;  // the last one was asked for that
+  std::bitset<succession::kMostSuccessors + 1>
+      silent_;               // those that did not answer then; the last is the meeting place
+  bool has_answer_ = false;  // one of those that were looked at has answered
+  bool is_stale_ = false;    // since then another one was waited for, in vain
   std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
   std::optional<DoorTarget> sent_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long

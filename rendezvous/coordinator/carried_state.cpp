@@ -73,22 +73,37 @@ protocol::Carried Handover::give(protocol::Term term, const CarriedParts& parts)
                      .first_size = parts.settings.first_size,
                      .restarts_used = parts.budgets.restarts.used(),
                      .losses = parts.budgets.losses.losses(),
-                     .crash = parts.budgets.crash_loop.last(),
-                     .more = more_};
+                     .crash = parts.budgets.crash_loop.last()};
+  put_hang(state, parts);
+  for (LossBudget::Record& record : parts.budgets.losses.records(limits::kCarriedHosts, parts.now_ms)) {
+    state.hosts.push_back({std::move(record.node), record.losses, record.last_ms + offset_ms, record.keep_out_ms,
+                           record.until_ms == 0 ? 0 : record.until_ms + offset_ms});
+  }
+  last_ = std::move(state);
+  return numbered(term);
+}
+
+protocol::Carried Handover::give_hang(protocol::Term term, const CarriedParts& parts) {
+  put_hang(last_, parts);
+  return numbered(term);
+}
+
+// A later coordinator has a higher term, so that its states are newer than all before.
+protocol::Carried Handover::numbered(protocol::Term term) {
+  return {std::uint64_t{term} << 32 | ++given_, encode(last_)};
+}
+
+void Handover::put_hang(CarriedState& state, const CarriedParts& parts) const {
+  state.more = more_;
   if (auto hang = parts.hang.hand_over(parts.now_ms, parts.unix_ms)) {
     CarriedMore more = decode_more(more_).value_or(CarriedMore{});
     more.hang = std::move(hang);
     state.more = encode_more(more);
   }
-  for (LossBudget::Record& record : parts.budgets.losses.records(limits::kCarriedHosts, parts.now_ms)) {
-    state.hosts.push_back({std::move(record.node), record.losses, record.last_ms + offset_ms, record.keep_out_ms,
-                           record.until_ms == 0 ? 0 : record.until_ms + offset_ms});
-  }
+  state.excluded.clear();
   for (const auto& [host, why] : parts.check.excluded()) {
     if (state.excluded.size() < limits::kCarriedHosts) state.excluded.push_back({host, why == Exclusion::kHung});
   }
-  // A later coordinator has a higher term, so that its states are newer than all before.
-  return {std::uint64_t{term} << 32 | ++given_, encode(std::move(state))};
 }
 
 Handover::Taken Handover::take(const protocol::Carried& brought, CarriedParts parts) {
@@ -97,6 +112,7 @@ Handover::Taken Handover::take(const protocol::Carried& brought, CarriedParts pa
   if (!state) return Taken::kUnreadable;
   taken_ = brought.number;
   more_ = state->more;
+  last_ = *state;
   const int restarts = std::max(parts.budgets.restarts.used(), state->restarts_used);
   const int losses = std::max(parts.budgets.losses.losses(), state->losses);
   parts.settings = settings_of(parts.settings.terms, state->rules, state->check);

@@ -97,6 +97,9 @@ class Handover {
  public:
   // What the agents of the next round are given by the coordinator of this term.
   protocol::Carried give(protocol::Term term, const CarriedParts& parts);
+  // What was given or taken over last, but for what a hang has changed since. What else has happened while the round
+  // ends, a lost node above all, a successor charges by itself: it would count that twice.
+  protocol::Carried give_hang(protocol::Term term, const CarriedParts& parts);
 
   enum class Taken : std::uint8_t {
     kNew,         // the parts have it now
@@ -109,6 +112,10 @@ class Handover {
   Taken take(const protocol::Carried& brought, CarriedParts parts);
 
  private:
+  void put_hang(CarriedState& state, const CarriedParts& parts) const;
+  protocol::Carried numbered(protocol::Term term);
+
+  CarriedState last_;        // that was given or taken over
   std::uint32_t given_ = 0;  // how many states were given
   std::uint64_t taken_ = 0;  // the number of the state that was taken over
   std::string more_;         // CarriedState::more

@@ -245,11 +245,16 @@ void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
 
 void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   if (!is_current(node, message.round)) return;
+  if (can_leave_out(node, message.may_stay)) return leave_out_stuck(node, message.reason, out);
+  if (message.may_stay) {
+    if (!node.unfit.empty() || stopping_.job_ends) return;
+    out.push_back(Note{format("{} stays, since the job cannot do without it: {}", node.name(), message.reason)});
+    return;
+  }
   std::string reason = settings_.terms.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
   // The node came back while the next round was forming, and cannot end its workers.
   if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
   if (!is_in_round()) return;
-  if (can_leave_out(node)) return leave_out_stuck(node, message.reason, out);
   stopping_.fails(std::move(reason));
   stop_round(out);
 }

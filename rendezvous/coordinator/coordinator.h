@@ -156,6 +156,7 @@ class Coordinator {
   void take_leaves(Effects& out);
   void conclude_round(Effects& out);
   void has_stopped(Node& node, Effects& out);
+  void is_ready(Node& node, Effects& out);
   void let_go(protocol::NodeId session, const protocol::NodeLeaves& leaves, Effects& out);
   void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
   void blame(const Node& node, Effects& out);
@@ -182,7 +183,9 @@ class Coordinator {
   void leave_out_for_hang(const HangDesk::End& end, Effects& out);
   void leave_out_as_before(const CarriedHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
-  bool can_leave_out(const Node& node) const;
+  void hand_on(const protocol::Carried& carried, Effects& out);
+  void hand_stuck_on(Effects& out);
+  bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 
   CoordinatorConfig config_;

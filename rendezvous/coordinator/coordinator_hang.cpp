@@ -44,7 +44,7 @@ void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {
 void Coordinator::look_at_hang(Effects& out) {
   if (state_ != State::kRunning) {
     if (hang_.round()) hang_.round_ends(now_ms_);
-    return;
+    return hand_stuck_on(out);
   }
   const HangDesk::Now now = hang_now();
   if (hang_.round() != round_) {
@@ -54,14 +54,28 @@ void Coordinator::look_at_hang(Effects& out) {
   hang_.look(now, out);
   const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
   if (end) leave_out_for_hang(*end, out);
-  if (hang_.has_news(now_ms_) || end) {
-    // A coordinator that takes the round over goes on from here.
-    const KeepState keep{*round_, handover_.give(identity_.term(), carried_parts())};
-    for (const auto& [agent, node] : roster_.nodes()) {
-      if (node.session && is_current(node, *round_)) out.push_back(Send{*node.session, keep});
-    }
-  }
+  if (hang_.has_news(now_ms_) || end) hand_on(handover_.give(identity_.term(), carried_parts()), out);
   if (end) end_hang(*end, out);
+}
+
+// A coordinator that takes the round over goes on from here. Nodes that have stopped would bring the round, too.
+void Coordinator::hand_on(const Carried& carried, Effects& out) {
+  const KeepState keep{*round_, carried};
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (node.session && node.seat) out.push_back(Send{*node.session, keep});
+  }
+}
+
+// Who is out since its workers cannot be ended.
+void Coordinator::hand_stuck_on(Effects& out) {
+  const auto due_ms = hang_.stuck_due_ms();
+  if (!due_ms) return;
+  if (state_ == State::kPreparing) return hang_.has_handed_stuck(now_ms_);  // the order for the round had it
+  // A candidate may know less than another one that is elected in its place, and waits with what it knows.
+  if (state_ != State::kStopping && state_ != State::kForming) return;
+  if (*due_ms > now_ms_) return look_again(*due_ms);
+  hang_.has_handed_stuck(now_ms_);
+  hand_on(handover_.give_hang(identity_.term(), carried_parts()), out);
 }
 
 HangDesk::Now Coordinator::hang_now() const {
@@ -100,13 +114,15 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   hang_.round_ends(now_ms_);
 }
 
-// A process that cannot be ended, where the round hangs: it costs its node, and not the job, if there are others.
-bool Coordinator::can_leave_out(const Node& node) const {
-  const bool is_stopping = state_ == State::kStopping || state_ == State::kRebuilding;
-  if (!is_stopping || stopping_.hang.empty() || stopping_.job_ends) return false;
-  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
+// A process that cannot be ended, where the round hangs, or has ended for that while the node was away: it costs its
+// node, and not the job, if there are others; if the node may stay, as many as the job needs.
+bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
+  const bool has_ended = state_ == State::kStopping || state_ == State::kRebuilding || state_ == State::kForming;
+  if (!has_ended || !hang_.ends(*round_) || stopping_.job_ends) return false;
+  const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
   });
+  return others >= (may_stay ? hang_now().least : 1);
 }
 
 void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {
@@ -114,6 +130,7 @@ void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& o
   node.passed_check = false;
   node.unfit = format("the job hung, and this node cannot end its workers: {}", why);
   check_.exclude_host(node.identity(), Exclusion::kHung);
+  hang_.leave_out(*round_, node.place.node_rank);
   leave_out_standbys(roster_, node.identity(), node.unfit);
   out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
 }

@@ -236,7 +236,7 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
       stopping_.take(node, facts.failures, settings_.terms.max_nodes > 1);
       if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
     }
-    roster_.move(node, Standing::kReady);
+    is_ready(node, out);
     if (state_ == State::kRebuilding) stop_round(out);
     return;
   }

@@ -217,17 +217,23 @@ void Coordinator::tell_to_stop(Node& node, Effects& out) {
   roster_.move(node, Standing::kStopping);
   out.push_back(Send{*node.session, StopWorkers{.round = *round_,
                                                 .scope = RestartScope::kJob,
-                                                .hangs = !stopping_.hang.empty(),
+                                                .hangs = hang_.ends(*round_),
                                                 .aborts = stopping_.aborts.contains(node.agent),
                                                 .dumps = stopping_.dumps}});
 }
 
 void Coordinator::has_stopped(Node& node, Effects& out) {
-  if (node.standing() != Standing::kLeaving) return roster_.move(node, Standing::kReady);
+  if (node.standing() != Standing::kLeaving) return is_ready(node, out);
   let_go(*node.session, node.leaves, out);
   orders_.has_left(node.agent);
   mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
   forget(node);
+}
+
+// No process of the round is left on the node. One that is out leaves, at the latest when the round has ended.
+void Coordinator::is_ready(Node& node, Effects& out) {
+  roster_.move(node, Standing::kReady);
+  if (state_ == State::kForming && !node.unfit.empty()) turn_away_excluded(out);
 }
 
 // The node was told to leave, and the job goes on without it.

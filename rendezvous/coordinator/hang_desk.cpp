@@ -27,6 +27,8 @@ namespace {
 constexpr std::int64_t kSameMs = 5;
 // Between two states for the successor for nothing but a longer gap.
 constexpr std::int64_t kKeepMs = 60'000;
+// Between two states for the successor for nodes that are out.
+constexpr std::int64_t kStuckMs = 1'000;
 // A node must be able to answer before its answer is too late.
 constexpr std::int64_t kAnswerMarginMs = 2'000;
 // An age that is sent is cut at this: a year.
@@ -34,6 +36,8 @@ constexpr std::int64_t kOldestMs = 365LL * 24 * 3'600'000;
 
 // The gaps between steps of a phase from which its limit follows well enough to restart a job for it.
 constexpr std::int64_t kGapsToRestart = 16;
+// The rule by which workers are at fault that are stopped.
+constexpr int kRuleOfStopped = 4;
 // The rule by which nobody is at fault but the links between the nodes.
 constexpr int kRuleOfLinks = 10;
 // From this rule of the table on a verdict follows from where ranks stand, and does not hold if they move.
@@ -140,14 +144,46 @@ void HangDesk::inherit(CarriedHang carried, std::int64_t unix_ms) {
 std::optional<CarriedHang> HangDesk::hand_over(std::int64_t now_ms, std::int64_t unix_ms) const {
   if (!watch_) return {};
   // What has not been taken up goes on to the next one.
-  if (inherited_ && !round_) return inherited_;
+  if (inherited_ && !round_) {
+    CarriedHang carried = *inherited_;
+    if (!ending_ || ending_->round != carried.round) return carried;
+    Ending both{carried.round, std::move(carried.out)};
+    for (const int node_rank : ending_->out) both.leave_out(node_rank);
+    carried.out = std::move(both.out);
+    return carried;
+  }
+  const Ending ending = ending_.value_or(Ending{});
   return CarriedHang{.record = watch_->record(now_ms),
-                     .round = round_.value_or(0),
+                     .round = round_.value_or(ending.round),
                      .unix_ms = unix_ms,
                      .charges = charges_.record(),
-                     .ends = is_ending_,
+                     .ends = ending_.has_value(),
                      .suspects_links = suspects_links_,
-                     .out = out_};
+                     .out = ending.out};
+}
+
+void HangDesk::Ending::leave_out(int node_rank) {
+  const bool is_known = std::ranges::find(out, node_rank) != out.end();
+  if (!is_known && out.size() < limits::kCarriedHosts) out.push_back(node_rank);
+}
+
+bool HangDesk::ends(RoundNumber round) const {
+  return (ending_ && ending_->round == round) || was_ending(round) != nullptr;
+}
+
+void HangDesk::leave_out(RoundNumber round, int node_rank) {
+  if (!ending_ || ending_->round != round) ending_ = Ending{round, {}};
+  ending_->leave_out(node_rank);
+  has_stuck_ = true;
+}
+
+std::optional<std::int64_t> HangDesk::stuck_due_ms() const {
+  if (!has_stuck_) return {};
+  return stuck_handed_ms_ ? *stuck_handed_ms_ + kStuckMs : 0;
+}
+
+void HangDesk::has_handed_stuck(std::int64_t now_ms) {
+  if (std::exchange(has_stuck_, false)) stuck_handed_ms_ = now_ms;
 }
 
 const CarriedHang* HangDesk::was_ending(RoundNumber round) const {
@@ -174,9 +210,12 @@ bool HangDesk::has_news(std::int64_t now_ms) {
 
 void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
   suspects_links_ = false;
+  ending_.reset();
+  has_stuck_ = false;
   if (!watch_) return;
   round_ = round;
   began_ms_ = now.now_ms;
+  has_continued_ = false;
   newest_.reset();
   sections_.clear();
   section_rank_.reset();
@@ -203,9 +242,8 @@ void HangDesk::round_ends(std::int64_t now_ms) {
   if (watch_) watch_->handle(hang::RoundEnded{}, now_ms);
   if (last_) last_->is_over = true;
   round_.reset();
+  if (end_) ending_.reset();  // nobody has taken it up
   end_.reset();
-  is_ending_ = false;
-  out_.clear();
   members_.clear();
   newest_.reset();
   sections_.clear();
@@ -344,9 +382,11 @@ void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
   awaited_ = 0;
   // A fact that speaks for itself does so whatever the other ranks do.
   const bool is_moving = !collecting_->fact && verdict.rule >= kFirstRuleOfPlaces && hang::is_moving(picture);
+  const bool continues = restarts_ && verdict.rule == kRuleOfStopped && !has_continued_ && may_restart(*collecting_);
   // What the watch says to it: whether storage stands is told when that has lasted.
-  handle(hang::Judged{.is_storage = verdict.is_storage(), .is_moving = is_moving}, now, out);
+  handle(hang::Judged{.is_storage = verdict.is_storage(), .is_moving = is_moving, .continues = continues}, now, out);
   if (is_moving) return withdraw("the ranks move", told.silent_ms, now, out);
+  if (continues) return continue_stopped(picture, verdict.cause, told.silent_ms, now, out);
   out.push_back(Note{format("the job hangs: {}", verdict.cause)});
   if (watch_->state() == HangState::kJudged) {
     ++told_;
@@ -408,11 +448,12 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
           .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
           .dumps = hang::want_dump_key(picture.facts())};
   suspects_links_ = verdict.rule == kRuleOfLinks;
+  ending_ = Ending{*round_, {}};
   for (const auto& [agent, why] : whys) {
     const std::string identity = now.roster.at(agent).identity();
     if (std::ranges::find(decision.out, identity) == decision.out.end()) continue;
     end.out.emplace(agent, why);
-    if (out_.size() < limits::kCarriedHosts) out_.push_back(now.roster.at(agent).place.node_rank);
+    ending_->leave_out(now.roster.at(agent).place.node_rank);
   }
   for (const auto& [agent, member] : members_) {
     bool is_unseen = false;
@@ -424,7 +465,6 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
     if (is_unseen) end.aborts.insert(agent);
   }
   end_ = std::make_unique<const End>(std::move(end));
-  is_ending_ = true;
   return std::move(decision.action);
 }
 
@@ -445,6 +485,27 @@ void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, Now now,
   ++withdrawn_;
   out.push_back(Note{format("{}: the job does not hang", why)});
   tell_all(HangOver{.round = *round_, .why = HangOver::Why::kWithdrawn, .after_ms = silent_ms}, now.roster, out);
+}
+
+// Whoever has stopped a worker may have forgotten it: before its round ends for that it is tried whether it goes on.
+void HangDesk::continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms,
+                                Now now, Effects& out) {
+  has_continued_ = true;
+  end_collection();
+  const RankRuns stopped =
+      picture.ranks_where([](const hang::HangPicture::Rank& rank) { return rank.is(hang::ThreadState::kStopped); });
+  out.push_back(Note{format("{}: sending SIGCONT, once", cause)});
+  for (const auto& [agent, member] : members_) {
+    const auto found = now.roster.nodes().find(agent);
+    if (found == now.roster.nodes().end() || !found->second.session) continue;
+    bool is_stopped = false;
+    member.ranks.for_each([&](std::int32_t rank) { is_stopped = is_stopped || stopped.contains(rank); });
+    out.push_back(Send{*found->second.session, HangTold{.round = *round_,
+                                                        .what = HangTold::What::kContinues,
+                                                        .silent_ms = silent_ms,
+                                                        .text = cause,
+                                                        .is_stopped = is_stopped}});
+  }
 }
 
 void HangDesk::perform_one(const hang::TellRecovered& effect, Now now, Effects& out) {
@@ -508,8 +569,9 @@ HangDesk::Hang HangDesk::status(std::int64_t now_ms) const {
 
 void HangDesk::check_invariants() const {
   ELASTIC_CHECK(watch_ || !round_);
-  ELASTIC_CHECK(round_ || (members_.empty() && !collecting_ && !is_ending_));
-  ELASTIC_CHECK(is_ending_ || (!end_ && out_.empty()));
+  ELASTIC_CHECK(round_ || (members_.empty() && !collecting_ && !end_));
+  ELASTIC_CHECK(!end_ || ending_);
+  ELASTIC_CHECK(!ending_ || !round_ || ending_->round == round_);
   ELASTIC_CHECK(collecting_ || awaited_ == 0);
   ELASTIC_CHECK(!watch_ || collecting_.has_value() == (watch_->state() == HangState::kCollecting));
   const auto asked = std::ranges::count_if(members_, [](const auto& each) { return each.second.is_asked; });

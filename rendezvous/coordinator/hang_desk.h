@@ -91,6 +91,15 @@ class HangDesk {
   // once for each such change.
   bool has_news(std::int64_t now_ms);
 
+  // This round is to end for its hang, or has ended for it, and none has run since.
+  bool ends(protocol::RoundNumber round) const;
+  // Beside those of End the node of this rank is out, too, when that round has ended: its workers cannot be ended.
+  void leave_out(protocol::RoundNumber round, int node_rank);
+  // When the successor should get what leave_out() was told: at once, but of many nodes once a second. Nothing: it has
+  // it.
+  std::optional<std::int64_t> stuck_due_ms() const;
+  void has_handed_stuck(std::int64_t now_ms);
+
   // What was handed over, if it says that this round is to end for its hang; null: it does not.
   const CarriedHang* was_ending(protocol::RoundNumber round) const;
 
@@ -138,6 +147,8 @@ class HangDesk {
   void withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out);
   void note_section(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
   void beat(const protocol::ProgressOfRank& said, Now now, Effects& out);
+  void continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms, Now now,
+                        Effects& out);
   void end_collection();
   bool may_restart(const hang::Collect& why) const;
   std::string end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now);
@@ -150,9 +161,16 @@ class HangDesk {
   bool restarts_ = false;  // a hang ends its round
   HangCharges charges_;
   std::unique_ptr<const End> end_;  // null: nothing is to end
-  bool is_ending_ = false;          // the round that is watched is to end
+  // A round that is to end for its hang, or has ended for it.
+  struct Ending {
+    protocol::RoundNumber round = 0;
+    std::vector<int> out = {};  // node ranks of those that are out when it has ended; at most limits::kCarriedHosts
+    void leave_out(int node_rank);
+  };
+  std::optional<Ending> ending_;  // until another round runs
+  bool has_stuck_ = false;        // leave_out() has told what the successor does not know
+  std::optional<std::int64_t> stuck_handed_ms_;
   bool suspects_links_ = false;
-  std::vector<int> out_;  // node ranks of those that are out when that has ended; at most limits::kCarriedHosts
   std::optional<hang::HangWatch> watch_;  // nothing: hangs are not looked for
   std::optional<CarriedHang> inherited_;  // until its round runs
   std::optional<protocol::RoundNumber> round_;
@@ -167,6 +185,7 @@ class HangDesk {
   std::optional<hang::Collect> collecting_ = {};         // why it was begun
   std::string over_section_ = {};                        // whose limit was over then; empty: that of no section
   std::size_t awaited_ = 0;                              // nodes that are asked and have not answered
+  bool has_continued_ = false;                           // workers that were stopped, in this round
   int told_ = 0;
   int recovered_ = 0;
   int withdrawn_ = 0;

@@ -47,6 +47,52 @@ TEST_CASE("a hang ends its round: all are told what is done before any is told t
   CHECK(again[0].second.restart_count == 0);
 }
 
+TEST_CASE("a worker that is stopped is continued before its round ends for that, once in a round") {
+  Watched job(2, restarting());
+  job.facts.rank(3).state = hang::ThreadState::kStopped;
+  job.step(1, 1);
+  const Answer first = job.all_tell(job.hang());
+  CHECK(first.all<StopWorkers>().empty());
+  const auto told = first.all<HangTold>();
+  REQUIRE(told.size() == 2);
+  for (const auto& [session, message] : told) {
+    CHECK(message.what == HangTold::What::kContinues);
+    CHECK(message.text.find("rank 3 (node node2) is stopped") != std::string::npos);
+    CHECK(message.is_stopped == (session == 2));
+  }
+  SUBCASE("it does not go on") {
+    CHECK(job.wait(14'800).all<CollectEvidence>().empty());
+    const auto again = job.wait(300).all<CollectEvidence>();
+    REQUIRE(again.size() == 2);
+    const Answer second = job.all_tell(again[0].second);
+    CHECK(second.all<HangTold>().at(0).second.what == HangTold::What::kVerdict);
+    CHECK(second.all<StopWorkers>().size() == 2);
+    job.stop(1);
+    CHECK(job.stop(2).all<PrepareRound>().size() == 2);
+  }
+  SUBCASE("it goes on, and is stopped again") {
+    job.wait(5'000);
+    const auto over = job.step(1, 2).all<HangOver>();
+    REQUIRE(over.size() == 2);
+    CHECK(over[0].second.why == HangOver::Why::kWithdrawn);
+    CHECK(job.all_tell(job.hang()).all<StopWorkers>().size() == 2);
+  }
+}
+
+TEST_CASE("a worker that is stopped is not continued where a hang ends nothing") {
+  constexpr std::int64_t kUnknownLimitMs = 30 * 60'000;
+  for (const bool is_unlearned : {false, true}) {
+    Watched job(2, is_unlearned ? restarting({}) : watching());
+    job.facts.rank(3).state = hang::ThreadState::kStopped;
+    job.step(1, 1);
+    const auto asked = job.wait((is_unlearned ? kUnknownLimitMs : kLimitMs) + 5'100).all<CollectEvidence>();
+    REQUIRE(asked.size() == 2);
+    const auto told = job.all_tell(asked[0].second).all<HangTold>();
+    REQUIRE(told.size() == 2);
+    CHECK(told[0].second.what == HangTold::What::kVerdict);
+  }
+}
+
 TEST_CASE("a node that is blamed twice is out, and its host is let in no more") {
   Watched job(2, restarting(), 2, 1);
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
@@ -311,6 +357,22 @@ TEST_CASE("a node whose workers cannot be ended when a hang ends their round cos
   CHECK(refused[0].second.reason.find("a worker survived SIGKILL") != std::string::npos);
 }
 
+TEST_CASE("nodes that go on beside workers that cannot be ended stay where the job had too few without them") {
+  Watched job(3, restarting(), 2, 2);
+  job.step(1, 1);
+  REQUIRE(job.all_tell(job.hang()).all<StopWorkers>().size() == 3);
+  for (const NodeId session : job.sessions) {
+    CHECK(job.say(session, NodeCannotRun{0, "a worker survived SIGKILL", true}).all<EndJob>().empty());
+  }
+  job.stop(1);
+  job.stop(2);
+  const Answer last = job.stop(3);
+  const auto refused = last.all<Rejected>();
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].first == 1);
+  CHECK(last.all<PrepareRound>().size() == 2);
+}
+
 TEST_CASE("a node that is at fault for a hang is out for that, also if its workers cannot be ended") {
   Watched job(2, restarting());
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
@@ -416,6 +478,129 @@ TEST_CASE("a node that cannot end its workers costs itself also while the next c
   const Answer last = after.next.stop(2);
   CHECK(last.all<Rejected>().size() == 1);
   CHECK(last.all<PrepareRound>().size() == 1);
+}
+
+// A job that hangs by nobody's fault. It needs all its nodes, unless `least` is given.
+struct Stuck : Watched {
+  explicit Stuck(int nodes = 3, int least = 0) : Watched(nodes, restarting(), 2, least) {
+    step(1, 1);
+    REQUIRE(all_tell(hang()).all<StopWorkers>().size() == sessions.size());
+  }
+  Answer is_stuck(NodeId session) { return say(session, NodeCannotRun{0, "a worker survived SIGKILL"}); }
+};
+
+// What has become of the node when the next coordinator comes: no process of the round is left, as far as it tells.
+void has_stopped(NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kIdle; }
+
+TEST_CASE("a node that cannot end its workers is out under the next coordinator, too, as soon as that is known") {
+  Stuck job;
+  job.stop(1);
+  const auto kept = job.is_stuck(3).all<KeepState>();
+  // Also those that have stopped bring it.
+  REQUIRE(kept.size() == 3);
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  const Answer last = after.next.pass_with(job.sessions, 10'000);
+  const auto out = last.all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 3);
+  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  // It had left before the coordinator was lost, while the job waited for another node.
+  job.sessions.pop_back();
+  Successor later(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  later.next.pass_with(job.sessions, 10'000);
+  NodeJoins again = later.next.joiner(9, 2);
+  again.address = "node3";
+  const auto refused = later.next.say(9, again).all<Rejected>();
+  REQUIRE(refused.size() == 1);
+  CHECK(refused[0].second.why == Rejected::Why::kExcluded);
+}
+
+TEST_CASE("a node that is lost while its round ends for a hang is charged once, whatever else is handed on then") {
+  Stuck job(4, 2);
+  job.on(SessionEnded{4, "closed"});
+  const auto kept = job.is_stuck(3).all<KeepState>();
+  REQUIRE(kept.size() == 3);
+  job.sessions.pop_back();
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  const auto again = after.next.pass_with(job.sessions, 10'000).all<PrepareRound>();
+  REQUIRE(again.size() == 2);
+  CHECK(again[0].second.losses == 1);
+}
+
+// A node is away when its round ends for a hang, and comes back while the next one forms.
+struct Away : Stuck {
+  Away() {
+    stop(1);
+    stop(2);
+    on(SessionEnded{3, "closed"});
+    REQUIRE(coordinator.state() == Coordinator::State::kForming);
+  }
+  Answer comes_back(NodeId session, AgentFacts::Activity activity) {
+    NodeJoins joins = joiner(3, 2);
+    joins.facts = {.incarnation = coordinator.incarnation(), .term = 1, .round = 0, .activity = activity};
+    return say(session, joins);
+  }
+};
+
+TEST_CASE("a node that cannot end its workers while the next round forms after a hang costs itself, and not the job") {
+  Away job;
+  CHECK(job.comes_back(13, AgentFacts::Activity::kStopping).only<StopWorkers>().hangs);
+  const Answer stuck = job.say(13, NodeCannotRun{0, "a worker survived SIGKILL"});
+  CHECK(stuck.all<EndJob>().empty());
+  CHECK(stuck.all<KeepState>().size() == 3);
+  const auto out = job.say(13, NodeStopped{0, {}}).all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 13);
+  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  // The job waits for another one.
+  CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
+}
+
+TEST_CASE("a node that cannot end its workers is out also if it comes back once more while the next round forms") {
+  Away job;
+  job.comes_back(13, AgentFacts::Activity::kStopping);
+  job.say(13, NodeCannotRun{0, "a worker survived SIGKILL"});
+  job.on(SessionEnded{13, "closed"});
+  const auto out = job.comes_back(23, AgentFacts::Activity::kIdle).all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 23);
+  CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
+}
+
+TEST_CASE(
+    "a node that may stay, and comes back while the next round forms, stays where the job had too few without it") {
+  Away job;
+  job.comes_back(13, AgentFacts::Activity::kStopping);
+  CHECK(job.say(13, NodeCannotRun{0, "a worker survived SIGKILL", true}).all<EndJob>().empty());
+  CHECK(job.say(13, NodeStopped{0, {}}).all<PrepareRound>().size() == 3);
+}
+
+TEST_CASE("of many nodes that cannot end their workers the others hear once a second") {
+  Stuck job(5);
+  REQUIRE(job.is_stuck(3).all<KeepState>().size() == 5);
+  CHECK(job.is_stuck(4).all<KeepState>().empty());
+  CHECK(job.is_stuck(5).all<KeepState>().empty());
+  const auto kept = job.wait(1'000).all<KeepState>();
+  REQUIRE(kept.size() == 5);
+  CHECK(job.wait(5'000).all<KeepState>().empty());
+  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  CHECK(after.next.pass_with(job.sessions, 10'000).all<Rejected>().size() == 3);
+}
+
+TEST_CASE("who cannot end its workers while the next coordinator waits for others is out under the one after it") {
+  AtFault job;
+  job.sessions.pop_back();
+  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding,
+                  [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
+  CHECK(after.next.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).all<KeepState>().empty());
+  const auto kept = after.next.pass_with(job.sessions, 10'000).all<KeepState>();
+  REQUIRE(kept.size() == 2);
+  Successor last(job, kept[0].second.carried, 20'000, Coordinator::State::kRebuilding, has_stopped);
+  const Answer answer = last.next.pass_with(job.sessions, 10'000);
+  const auto out = answer.all<Rejected>();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].first == 2);
+  CHECK(answer.all<PrepareRound>().size() == 1);
 }
 
 TEST_CASE("a job that has hung too often ends under the next coordinator, too") {

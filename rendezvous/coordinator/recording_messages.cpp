@@ -215,7 +215,8 @@ std::string clause(const CollectEvidence& message) {
                 message.collection);
 }
 std::string clause(const HangTold& message) {
-  return format("tell of round {}: {}", message.round, shown(message.text));
+  return format("tell of round {}: {}{}", message.round, shown(message.text),
+                message.is_stopped ? "; send your workers SIGCONT" : "");
 }
 std::string clause(const HangOver& message) {
   return format("round {} makes progress again after {} ms{}", message.round, message.after_ms,

@@ -158,10 +158,13 @@ struct NodeCannotRun {
   static constexpr FrameType kType = FrameType::kNodeCannotRun;
   RoundNumber round = 0;
   std::string reason;
+  // Processes are left that cannot be ended, and the user would have the job go on beside them (--stuck-worker=ignore).
+  bool may_stay = false;
   bool operator==(const NodeCannotRun&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("reason", v.reason, bounds::kText);
+    io.if_set("may_stay", v.may_stay);
   }
 };
 // No process of the round is left on the node.
@@ -489,18 +492,20 @@ struct CollectEvidence {
     io("within_ms", v.within_ms, bounds::kMs);
   }
 };
-// Every node tells its user that the job hangs, or that nobody would notice.
+// Every node tells its user that the job hangs, that nobody would notice, or what is tried before the verdict.
 struct HangTold {
   static constexpr FrameType kType = FrameType::kHangTold;
   enum class What : std::uint8_t {
-    kVerdict,   // the job hangs, and this is why
-    kNotArmed,  // no progress is seen: nothing is watched. Once in a job
+    kVerdict,    // the job hangs, and this is why
+    kNotArmed,   // no progress is seen: nothing is watched. Once in a job
+    kContinues,  // workers are stopped, and are sent SIGCONT before there is a verdict. Once in a round
   };
   RoundNumber round = 0;
   What what = What::kVerdict;
   std::int64_t silent_ms = 0;
-  std::string text = {};    // lines for the screen
+  std::string text = {};    // lines for the screen; with kContinues a clause: who is stopped
   std::string report = {};  // of a verdict: JSON (docs/hangs.md)
+  bool is_stopped = false;  // with kContinues: this node sends its workers SIGCONT
   bool operator==(const HangTold&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -508,9 +513,10 @@ struct HangTold {
     io("silent_ms", v.silent_ms, bounds::kMs);
     io("text", v.text, bounds::kText);
     io("report", v.report, at_most(limits::kHangReportBytes));
+    io("is_stopped", v.is_stopped);
   }
 };
-constexpr auto names_of(HangTold::What) { return std::array{"verdict", "not-armed"}; }
+constexpr auto names_of(HangTold::What) { return std::array{"verdict", "not-armed", "continues"}; }
 // The job makes progress again.
 struct HangOver {
   static constexpr FrameType kType = FrameType::kHangOver;

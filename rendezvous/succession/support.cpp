@@ -19,13 +19,12 @@ locate::Authority until(std::int64_t end_ms) {
 
 Support::Support(protocol::LeaseTimes times, std::optional<AgentId> own, std::vector<NeededRound> needed)
     : times_(times), own_(own) {
-  if (own_) promised_until_ms_[*own_] = Tally::kAlways;
   for (NeededRound& each : needed) base_.push_back({each.round, Tally(std::move(each.electorate))});
 }
 
 void Support::promises(AgentId agent, std::int64_t since_ms) {
   std::int64_t& until_ms = promised_until_ms_.try_emplace(agent, Tally::kNever).first->second;
-  until_ms = std::max(until_ms, since_ms + times_.support_ms());
+  until_ms = std::max(until_ms, agent == own_ ? Tally::kAlways : since_ms + times_.support_ms());
   in_each_ballot_of(agent, [&](Tally& tally, int rank) { tally.supports(rank, until_ms); });
 }
 

@@ -31,8 +31,9 @@ struct NeededRound {
 // promised is not taken back when its session ends.
 class Support {
  public:
-  // `own`: the agent in the coordinator's own process, which supports it until the coordinator resigns; nothing: it is
-  // on none of the nodes. `needed`: what an election has found (candidacy.h), the earliest round first; empty: the
+  // `own`: the agent in the coordinator's own process. Once it has promised its support, it supports the coordinator
+  // until that resigns; before, it may be bound by a promise to another one. Nothing: the coordinator is on none of the
+  // nodes. `needed`: what an election has found (candidacy.h), the earliest round first; empty: the
   // coordinator begins a job.
   Support(protocol::LeaseTimes times, std::optional<protocol::AgentId> own, std::vector<NeededRound> needed = {});
 

@@ -68,8 +68,19 @@ TEST_CASE("until the first round has run its coordinator needs nobody, and of tw
   CHECK(outside.authority().ends_ms() == 100 + kHeld);
 }
 
+TEST_CASE("the agent in the coordinator's process counts for good once it has promised, and may be bound before") {
+  Support support(kTimes, 1);
+  support.prepare(round_of(0, 2), {1, 2});
+  CHECK_FALSE(support.may_run(100));
+  support.promises(1, 100);
+  REQUIRE(support.may_run(200));
+  support.run(200);
+  CHECK_FALSE(support.authority().ends_ms());
+}
+
 TEST_CASE("what one agent promised by its vote counts for the rounds of which it says that it is") {
   Support support(kTimes, 1, {{round_of(7, 3), Electorate(3, TieBreaker::node(0))}});
+  support.promises(1, 0);
   CHECK(support.authority() == locate::Authority::none());
   support.joins(1, {{.round = round_of(7, 3), .rank = 1}});
   support.promises(2, 100);

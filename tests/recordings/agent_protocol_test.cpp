@@ -193,7 +193,8 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .what = HangTold::What::kNotArmed,
                    .silent_ms = 95'000,
                    .text = "no progress for 1 min 35 s",
-                   .report = "{}"},
+                   .report = "{}",
+                   .is_stopped = true},
           HangOver{.round = 4, .why = HangOver::Why::kWithdrawn, .after_ms = 96'000},
           KeepState{.round = 4, .carried = {7, "what is known of the job"}}};
 }

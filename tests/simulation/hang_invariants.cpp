@@ -139,7 +139,8 @@ void HangInvariants::check_names(std::size_t world, const Collection& collection
   const Ms since_ms = now_ms - message.silent_ms - simulation_.setup().hangs->beat_ms;
   const Hang* hang = simulation_.hangs().hang_of(world);
   if (hang != nullptr && hang->ended_ms && *hang->ended_ms < since_ms) hang = nullptr;
-  const bool may_name_anybody = hang != nullptr && !hang->is_now() && is_of_two_moments(world, collection);
+  const bool is_over = hang != nullptr && (!hang->is_now() || !simulation_.hangs().is_whole(world));
+  const bool may_name_anybody = is_over && is_of_two_moments(world, collection);
   for (const Culprit& culprit : said.culprits) {
     if (may_name_anybody) break;
     const bool is_right = hang != nullptr && has_culprit(hang->kind) && culprit.node == hang->address &&

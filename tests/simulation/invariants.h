@@ -56,7 +56,7 @@ class Invariants {
   // say.
   void one_acts() const;
   // The same, a while after the last fault: no job goes on twice, since one that was begun anew beside one that runs
-  // gives way or ends.
+  // gives way or ends, if there is a process where the nodes meet, by which they hear of each other.
   void none_runs_twice() const;
   // The agent reports that none of this round's processes are left on its node, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,

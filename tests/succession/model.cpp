@@ -30,6 +30,7 @@ World::World(std::uint64_t seed, Trace trace) : random_(seed), kind_(seed, 1), t
       first_size_, started_, faults_, is_eager_, hand_overs_, patience_ms_, other_terms_ + 1, resets_);
   Coordinator& begins = open(random_.chance(80) ? 0 : nodes_.size(), 1);
   begins.support.emplace(kTimes, own(begins));
+  if (begins.node) begins.support->promises(agent(*begins.node), ms(begins.machine));
   begins.candidacy.reset();
   for (std::size_t i = 0; i < started_; ++i) {
     after(i < first ? 0 : random_.range(0, 60 * kSecond), i, [this, i] { tick_node(i); });

@@ -115,19 +115,41 @@ all_reduce()
     assert len(counts) == 6 and set(counts.values()) == {"0"}, counts
 
 
-def test_a_worker_that_is_stopped_is_continued_and_ended(job):
-    run = job.alone("""
+# Rank 2 is stopped in the first round, by itself, so that nobody has to come in time.
+STOPS = """
+import signal
+
 steps(3)
 if number == 0 and rank == 2:
-    note("waits")
-    wait_for("never")
-all_reduce()
-""")
-    wait_until((job.directory / "waits").exists, what="rank 2 to wait")
-    os.kill(int((job.directory / "pid_2").read_text()), signal.SIGSTOP)
-    result = run.wait(timeout=120)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_worker_that_is_stopped_is_continued_and_if_that_helps_the_round_goes_on(job):
+    result = job.alone(STOPS + "steps(3, first=4)").wait(timeout=120)
     assert result.returncode == 0, result
-    assert "stopped (state T)" in result.stderr and "SIGKILL" not in result.stderr, result
+    assert "stopped (state T)" in result.stderr and "sending SIGCONT, once" in result.stderr, result
+    assert "the job does not hang" in result.stderr and "action:" not in result.stderr, result
+    assert not list(job.logs.glob("*/attempt_1")), result
+
+
+def test_a_worker_that_is_stopped_again_is_continued_for_its_end_only(job):
+    result = job.alone("""
+import signal
+
+
+def again(number, _):
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+if rank == 2:
+    signal.signal(signal.SIGCONT, again)
+""" + STOPS + "all_reduce()").wait(timeout=120)
+    assert result.returncode == 0, result
+    assert result.stderr.count("sending SIGCONT, once") == 1 and "SIGKILL" not in result.stderr, result
+    assert "cause: rank 2 (node " in result.stderr and "action: restart (hang 1 of 3)" in result.stderr, result
+    assert job.report()["verdict"]["rule"] == 4, result
 
 
 # No Python, so that nobody can read its stack: SIGABRT comes first.

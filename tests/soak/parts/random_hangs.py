@@ -30,17 +30,18 @@ MOST = 1_000_000        # restarts and hangs that are allowed
 # {kind of hang: of hanging.LOADS the one in which the rank stands}
 KINDS = {
     "sleep": "sleeps", "lock taken twice": "lock", "GIL held in C": "gil", "spin": "spins", "spin in C": "spins_in_c",
-    "SIGSTOP": None, "state D": None, "lost init": None, "mismatched collective": None, "cut link": None,
+    "SIGSTOP": None, "SIGSTOP again": None, "state D": None, "lost init": None, "mismatched collective": None, "cut link": None,
 }
 
 NOTES = f"""\
 {NODES} elastic-runs with --nnodes={LEAST}:{NODES} --hang=restart --hang-timeout={LIMIT_S}s, each on a host of its own (a
 network namespace) with {RANKS} ranks of plain Python, which meet over TCP. One rank hangs: in a function of its own, by
-SIGSTOP, in state D (the parent of a vfork, which SIGKILL ends), before it says to the worker store that it has come (as
+SIGSTOP (from which SIGCONT, which is sent once, wakes it; or it stops again), in state D (the parent of a vfork, which SIGKILL ends), before it says to the worker store that it has come (as
 PyTorch does with gloo; a killed rank begins the round), or in another collective than all others; or its host is cut off
 without a word. Right: the rank or its node is told, the script if collectives differ, or that node is lost if it is cut
 off. Unknown is allowed, and nobody else may be blamed. Overtaken: the round has ended for something else before there was
-a verdict, such as a lease that a busy machine has cost. After each hang a new round must make {ENOUGH_STEPS} steps. A node
+a verdict, such as a lease that a busy machine has cost. After each hang a new round must make {ENOUGH_STEPS} steps, or the
+same one after SIGCONT. A node
 that ends must be the one at fault; another host takes its place, or one that stood by. If it has the coordinator, it goes
 on serving the job, and is told to end after the next hang with an even number. At the end all nodes end with status 0, and
 no process, network namespace, mount or file is left. Kinds come in turns of all of them, each in a random order."""
@@ -85,7 +86,7 @@ class Outcome:
 
 # What a rank does before it meets the others.
 BEFORE = """
-import json
+import json, signal
 
 
 def order():
@@ -133,6 +134,9 @@ while True:
             stand(given["number"], LOADS[given["kind"]], "load_batch")
         elif given["kind"] == "state D":
             stand(given["number"], READ_BLOCK, "read_block")
+        elif given["kind"] == "SIGSTOP again":
+            signal.signal(signal.SIGCONT, lambda number, _: os.kill(os.getpid(), signal.SIGSTOP))
+            os.kill(os.getpid(), signal.SIGSTOP)
         elif given["kind"] == "mismatched collective":
             broadcast()
     time.sleep(PAUSE_S)
@@ -301,6 +305,12 @@ class Job:
         return {event["of_node"]: event["of_host"] for node in self.all_nodes() for event in node.events("node_lost")
                 if event["monotonic_ms"] >= since_ms}
 
+    def continued(self, since_ms):
+        """(when, who is stopped) of the first SIGCONT since then; None: there was none."""
+        found = [(event["monotonic_ms"], event["cause"]) for node in self.all_nodes() for event in node.events("hang")
+                 if event["state"] == "continued" and event["monotonic_ms"] >= since_ms]
+        return min(found, default=None)
+
     # --- The end. ---
 
     def end(self):
@@ -368,9 +378,12 @@ def follow(job, hang):
     # A node that is at fault may end before the others go on.
     at_fault = None if hang.kind in ("mismatched collective", "cut link") else host
 
+    _, before, _ = job.at()
+
     def goes_on():
         its, step, _ = job.at()
-        return its > fence and step >= ENOUGH_STEPS
+        is_awake = hang.kind == "SIGSTOP" and its == fence and step >= before + 1 + ENOUGH_STEPS
+        return is_awake or (its > fence and step >= ENOUGH_STEPS)
     job.wait(goes_on, "further step", at_fault)
     outcome.again_s = (now_ms() - began_ms) / 1000
     job.no_order()
@@ -394,6 +407,14 @@ def judge(job, hang, outcome, host, began_ms):
         # A busy machine may cost others their leases.
         is_right = lost.get(hang.rank // RANKS, "another") in (None, host.name, host.address)
         outcome.said = "right" if is_right else "overtaken"
+    continued = job.continued(began_ms)
+    if hang.kind.startswith("SIGSTOP") and continued:
+        if f"rank {hang.rank} (node {host.address}) is stopped" not in continued[1]:
+            raise Wrong(f"rank {hang.rank} on {host.name} ({host.address}) is stopped, and this is told: {continued[1]}")
+        outcome.said, outcome.told_s = "right", (continued[0] - began_ms) / 1000
+        outcome.verdict, outcome.action = f"continued: {continued[1]}", "SIGCONT"
+    elif continued:
+        raise Wrong(f"nobody is stopped, and this is told: {continued[1]}")
     if told:
         told_ms, said = told[0]
         outcome.told_s = (told_ms - began_ms) / 1000
