@@ -42,6 +42,7 @@ struct Reporter {
   ~Reporter() {
     log::set_observer({});
     log::set_output({});
+    files.finish(kPatienceMs);  // or the side thread may make the directory again
     std::filesystem::remove_all(top);
   }
   std::string directory() const { return top + "/attempt_0/hang"; }
