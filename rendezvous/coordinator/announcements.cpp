@@ -1,20 +1,37 @@
 #include "rendezvous/coordinator/announcements.h"
 
+#include "rendezvous/coordinator/rival.h"
 #include "src/base/limits.h"
 
 namespace elastic::coordinator {
+namespace {
 
-void Announcements::hear(const std::string& job, const protocol::Announcement& what, const protocol::LeaseTimes& lease,
-                         std::int64_t now_ms) {
+Rival rival(const protocol::Introduction& who) {
+  return {who.incarnation, who.announces->birth_ms, who.announces->round};
+}
+
+}  // namespace
+
+bool goes_before(const protocol::Introduction& one, const protocol::Introduction& other) {
+  return judge_rival(rival(other), rival(one)) != Rivalry::kGoesOn;
+}
+
+std::optional<protocol::Introduction> Announcements::hear(const protocol::Introduction& heard,
+                                                          const protocol::LeaseTimes& lease, std::int64_t now_ms) {
   std::erase_if(heard_, [&](const auto& entry) { return entry.second.until_ms <= now_ms; });
-  if (heard_.size() >= limits::kJobsServed && !heard_.contains(job)) return;
-  heard_[job] = {{what.addresses, what.port, {}}, now_ms + lease.loss_timeout_ms};
+  const auto known = heard_.find(heard.job);
+  if (known != heard_.end() && goes_before(known->second.who, heard)) return known->second.who;
+  if (known != heard_.end() || heard_.size() < limits::kJobsServed) {
+    heard_[heard.job] = {heard, now_ms + lease.loss_timeout_ms};
+  }
+  return {};
 }
 
 std::optional<protocol::Elsewhere> Announcements::where(const std::string& job, std::int64_t now_ms) const {
   const auto found = heard_.find(job);
   if (found == heard_.end() || found->second.until_ms <= now_ms) return {};
-  return found->second.where;
+  const protocol::Announcement& what = *found->second.who.announces;
+  return protocol::Elsewhere{what.addresses, what.port, {}};
 }
 
 }  // namespace elastic::coordinator

@@ -67,7 +67,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
       said != nullptr &&
       (std::holds_alternative<NodeProgress>(said->message) || std::holds_alternative<NodeStacks>(said->message) ||
        std::holds_alternative<HangSigns>(said->message) || std::holds_alternative<NodeEvidence>(said->message));
-  const bool changes_nothing = (renews && claims_.empty()) || is_news;
+  const bool changes_nothing = (renews || is_news) && claims_.empty();
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
   look_at_hang(out);
@@ -94,11 +94,17 @@ bool Coordinator::may_renew_lease(NodeId session) const {
 }
 
 std::optional<Announcement> Coordinator::announcement() const {
-  if (!mandate_.is_counting() || mandate_.stands() || state_ == State::kEnding || !config_.own_agent) return {};
-  const auto own = roster_.nodes().find(*config_.own_agent);
-  if (own == roster_.nodes().end() || own->second.addresses.empty()) return {};
-  std::string addresses = own->second.addresses.substr(0, limits::kAnnouncedBytes);
-  if (addresses.size() < own->second.addresses.size()) addresses.resize(addresses.rfind(' '));
+  if (!mandate_.is_counting() || mandate_.stands() || state_ == State::kEnding) return {};
+  std::string_view all;
+  if (config_.own_agent) {
+    const auto own = roster_.nodes().find(*config_.own_agent);
+    if (own != roster_.nodes().end()) all = own->second.addresses;
+  } else if (config_.own_process) {
+    all = config_.own_process->addresses;
+  }
+  if (all.empty()) return {};
+  std::string addresses(all.substr(0, limits::kAnnouncedBytes));
+  if (addresses.size() < all.size()) addresses.resize(addresses.rfind(' '));
   return Announcement{std::move(addresses), 0, identity_.fence().birth_ms, round_};
 }
 

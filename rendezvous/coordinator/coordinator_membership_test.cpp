@@ -262,6 +262,13 @@ TEST_CASE("a refused claim names the rank and the node that has it") {
   CHECK(!rejected.retry_ms);
 }
 
+TEST_CASE("a node whose rank another one claims has answered if it shows progress") {
+  Job job(job_terms(1, 2));
+  job.say(1, claiming(job, 1, 0));
+  job.say(2, claiming(job, 2, 0)).only<AreYouThere>();
+  CHECK(job.say(1, NodeProgress{}).only<Rejected>().why == Rejected::Why::kRankTaken);
+}
+
 TEST_CASE("of a flood of claims of one rank so many are held, and the others told to try again") {
   Job job(job_terms(2, 2));
   job.say(1, claiming(job, 1, 0));

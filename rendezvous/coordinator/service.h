@@ -115,13 +115,20 @@ struct TryDoorOf {
   std::string job;
   TryDoor door;
 };
+// A coordinator has announced itself from there, and `what` is to be announced to it: another start of its job, which
+// it has not heard of. Without a port it is that of this process.
+struct AnnounceTo {
+  protocol::Introduction what;
+  std::string addresses;  // numeric, separated by spaces
+  std::uint16_t port = 0;
+};
 // To all who have asked with these tickets.
 struct StacksAnswered {
   std::vector<StacksDesk::Ticket> tickets;
   OrderAnswered::Kind kind = OrderAnswered::Kind::kAccepted;
   std::string text;  // the document, as JSON; or why there is none, as OrderAnswered::text
 };
-using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered, TryDoorOf, StacksAnswered>;
+using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered, TryDoorOf, AnnounceTo, StacksAnswered>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
@@ -173,8 +180,9 @@ class Service {
   std::size_t connections() const { return connections_.size(); }
   // What must hold between two events: connections, jobs and times agree. on_event() calls it.
   void check_invariants() const;
-  // What coordinators here have to announce where their jobs' nodes meet: HELLOs of their own, without the port.
-  std::vector<protocol::Introduction> announcements() const;
+  // What the coordinator of a job has to announce where its nodes meet: a HELLO of its own, without the port if that is
+  // the one on which this service listens. Nothing: there is no such coordinator, or it has nothing to announce.
+  std::optional<protocol::Introduction> announcement(const std::string& job) const;
   // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
   // Called with each event of a coordinator before it is handled, for a recording. May be empty.

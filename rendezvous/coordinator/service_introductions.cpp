@@ -106,7 +106,8 @@ void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects&
   close(id, out);
 }
 
-// Another process has the coordinator of the job. A coordinator here that has formed no round gives way to it.
+// Another process has the coordinator of the job. Of two starts one goes on, and the other must hear of it: that is the
+// one here, or the one that announces itself.
 void Service::announced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
   const std::string job = introduction.job;
   const Announcement& what = *introduction.announces;
@@ -115,19 +116,19 @@ void Service::announced(ConnectionId id, const Introduction& introduction, Servi
                       coordinator->term() == introduction.term;
   refuse(id, "the announcement was heard", out);
   if (is_own || what.addresses.empty()) return;
-  announced_.hear(job, what, settings_.lease, now_ms_);
+  auto rival = announced_.hear(introduction, settings_.lease, now_ms_);
   const std::string first = what.addresses.substr(0, what.addresses.find(' '));
   on(job, CoordinatorAnnounced{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
+  auto own = announcement(job);
+  if (own && goes_before(*own, introduction)) rival = std::move(own);
+  if (rival) out.push_back(AnnounceTo{*std::move(rival), what.addresses, what.port});
 }
 
-std::vector<Introduction> Service::announcements() const {
-  std::vector<Introduction> out;
-  for (const auto& [job, coordinator] : jobs_) {
-    auto what = coordinator->announcement();
-    if (!what) continue;
-    out.push_back({job, process_number(), coordinator->incarnation(), coordinator->term(), std::move(what)});
-  }
-  return out;
+std::optional<Introduction> Service::announcement(const std::string& job) const {
+  const Coordinator* coordinator = find(job);
+  auto what = coordinator != nullptr ? coordinator->announcement() : std::nullopt;
+  if (!what) return {};
+  return Introduction{job, process_number(), coordinator->incarnation(), coordinator->term(), std::move(what)};
 }
 
 // Where an agent is sent on to that finds no coordinator here. Nothing: it may begin a job here, or elect a

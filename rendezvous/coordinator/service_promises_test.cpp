@@ -132,14 +132,62 @@ TEST_CASE("an announcement is forgotten after a loss timeout, and one with anoth
   }
 }
 
+TEST_CASE(
+    "of two starts with coordinators elsewhere the one that goes on is announced to the other, and to newcomers") {
+  Served served;
+  const auto announce = [&](Incarnation incarnation, const char* where, RoundNumber round) {
+    Introduction there{"j", 5, incarnation, 3};
+    there.announces = Announcement{where, 4711, 500, round};
+    served.announced_to.clear();
+    served.greet(there);
+  };
+  announce(77, "10.0.0.6", 0);
+  announce(77, "10.0.0.6", 0);
+  CHECK(served.announced_to.empty());
+  announce(78, "10.0.0.7", 2);
+  CHECK(served.announced_to.empty());
+  announce(77, "10.0.0.6", 0);
+  REQUIRE(served.announced_to.size() == 1);
+  CHECK(served.announced_to[0].what.incarnation == 78);
+  CHECK(served.announced_to[0].what.announces == Announcement{"10.0.0.7", 4711, 500, 2});
+  CHECK(served.announced_to[0].addresses == "10.0.0.6");
+  CHECK(served.announced_to[0].port == 4711);
+  CHECK(served.at(served.greet({"j", 1})).elsewhere == Elsewhere{"10.0.0.7", 4711, {}});
+  served.now_ms = 5'000;
+  announce(77, "10.0.0.6", 0);
+  CHECK(served.announced_to.empty());
+}
+
+TEST_CASE("a coordinator that goes on announces itself to one that announces itself, and to none that goes before it") {
+  for (const bool in_own_process : {false, true}) {
+    ServiceSettings settings;
+    if (in_own_process) settings.own_process = Successor{9, -1, "10.0.0.1 10.1.0.1", 29'400};
+    if (!in_own_process) settings.own_agent = 1;
+    Promised served(settings);
+    Introduction there{"j", 5, 77, 3};
+    there.announces = Announcement{"10.0.0.6", 4711, 500, {}};
+    served.greet(there);
+    REQUIRE(served.announced_to.size() == 1);
+    const Introduction& what = served.announced_to[0].what;
+    CHECK(what.incarnation == served.service.find("j")->incarnation());
+    CHECK(what.announces->addresses == (in_own_process ? "10.0.0.1 10.1.0.1" : "10.0.0.1"));
+    CHECK(what.announces->round == 0);
+    CHECK(served.announced_to[0].addresses == "10.0.0.6");
+    there.announces->round = 4;
+    served.greet(there);
+    CHECK(served.announced_to.size() == 1);
+    CHECK(served.at(1).last<StopWorkers>() != nullptr);
+  }
+}
+
 TEST_CASE("a coordinator's own announcement, which comes back to it, changes nothing") {
   Promised served({.own_agent = 1});
-  const auto own = served.service.announcements();
-  REQUIRE(own.size() == 1);
-  CHECK(own[0].job == "j");
-  CHECK(own[0].agent == 1);
-  CHECK(own[0].announces->addresses == "10.0.0.1");
-  served.greet(own[0]);
+  const auto own = served.service.announcement("j");
+  REQUIRE(own.has_value());
+  CHECK(own->job == "j");
+  CHECK(own->agent == 1);
+  CHECK(own->announces->addresses == "10.0.0.1");
+  served.greet(*own);
   CHECK(served.service.find("j") != nullptr);
   CHECK_FALSE(served.at(1).closed);
 }

@@ -54,6 +54,7 @@ struct Served {
     for (ServiceEffect& effect : effects) {
       if (const auto* write = std::get_if<Write>(&effect)) deliver(write->connection, write->bytes);
       if (const auto* log = std::get_if<Log>(&effect)) logs.push_back(log->text);
+      if (const auto* to = std::get_if<AnnounceTo>(&effect)) announced_to.push_back(*to);
       if (const auto* tried = std::get_if<TryDoorOf>(&effect)) {
         carry(service.on_event(DoorAnswered{tried->job, {tried->door.agent, tried->door.addresses}}, now_ms));
       }
@@ -146,7 +147,8 @@ struct Served {
   std::map<ConnectionId, Peer> peers;
   std::vector<ConnectionId> closed;
   ConnectionId connections = 0;
-  std::string from;               // the address that new connections come from
+  std::string from;  // the address that new connections come from
+  std::vector<AnnounceTo> announced_to;
   std::vector<std::string> logs;  // the lines that the service has logged
   std::int64_t now_ms = 0;
 };

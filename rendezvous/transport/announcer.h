@@ -2,17 +2,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rendezvous/protocol/session.h"
+#include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/net/loop.h"
 #include "src/net/names.h"
-#include "src/net/tcp.h"
 
 namespace elastic::transport {
 
@@ -26,27 +25,16 @@ class Announcer {
             std::function<std::string()> secret);
 
  private:
-  // One connection, on which an announcement is made.
-  struct Visit {
-    std::unique_ptr<net::Connector> connector;
-    std::unique_ptr<net::Stream> stream;
-    std::unique_ptr<protocol::AgentSession> session;
-    std::int64_t began_ms = 0;
-    bool is_over = false;
-  };
-
   void look();
-  void go_to(const std::vector<std::string>& addresses, std::uint16_t own_port);
-  void announce(Visit& visit, std::unique_ptr<net::Stream> stream);
+  void go_to(std::vector<std::string> addresses, std::uint16_t own_port);
   std::optional<protocol::Introduction> announcement() const;
 
-  net::Loop& loop_;
   const MeetingSettings& settings_;
   std::function<const CoordinatorServer*()> server_;
   std::function<std::string()> secret_;
   net::Timer timer_;
-  int rests_ = 0;                                         // looks that are left out
-  std::map<std::string, std::unique_ptr<Visit>> visits_;  // by address
+  int rests_ = 0;  // looks that are left out
+  AnnouncementVisits visits_;
   net::Resolver resolver_;
 };
 

@@ -54,6 +54,7 @@ CoordinatorServer::CoordinatorServer(net::Loop& loop, Settings settings)
     : loop_(loop),
       settings_(std::move(settings)),
       service_(service_settings(), process::boottime_ms()),
+      visits_(loop),
       lingering_(loop),
       timer_(loop) {
   lingering_.on_empty([this] { tell_if_idle(); });
@@ -191,6 +192,7 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    }
                  },
                  [&](const coordinator::TryDoorOf& e) { try_door(e); },
+                 [&](const coordinator::AnnounceTo& e) { announce_to(e); },
                  [&](const coordinator::Log& e) {
                    const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
                    // A client that connects by mistake, or with another secret, mostly does so again and again.
@@ -216,12 +218,16 @@ void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
 }
 
 std::optional<protocol::Introduction> CoordinatorServer::announcement(const std::string& job) const {
-  for (protocol::Introduction& one : service_.announcements()) {
-    if (one.job != job) continue;
-    one.announces->port = port_;
-    return std::move(one);
-  }
-  return {};
+  auto what = service_.announcement(job);
+  if (what) what->announces->port = port_;
+  return what;
+}
+
+void CoordinatorServer::announce_to(const coordinator::AnnounceTo& there) {
+  protocol::Introduction what = there.what;
+  if (what.announces && what.announces->port == 0) what.announces->port = port_;
+  visits_.go(net::addresses_elsewhere(split(there.addresses, ' ')), there.port, settings_.secret,
+             [what = std::move(what)] { return what; });
 }
 
 void CoordinatorServer::plan_timer() {

@@ -13,6 +13,7 @@
 #include "rendezvous/coordinator/service.h"
 #include "rendezvous/locate/authority.h"
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/door_probe.h"
 #include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/result.h"
@@ -104,6 +105,7 @@ class CoordinatorServer final : public HostedCoordinator {
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
   void try_door(const coordinator::TryDoorOf& door);
+  void announce_to(const coordinator::AnnounceTo& there);
   void plan_timer();
   void tell_if_idle();
 
@@ -115,6 +117,7 @@ class CoordinatorServer final : public HostedCoordinator {
   std::map<coordinator::ConnectionId, Connection> connections_;
   coordinator::ConnectionId last_ = 0;
   std::map<std::pair<std::string, protocol::AgentId>, std::unique_ptr<DoorProbe>> probes_;
+  AnnouncementVisits visits_;
   net::LingeringConnections lingering_;
   net::Timer timer_;
   std::optional<std::int64_t> timer_at_ms_;

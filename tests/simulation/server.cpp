@@ -275,6 +275,9 @@ void Server::perform(coordinator::ServiceEffect& effect) {
     if (simulation_.trace().is_read()) simulation_.line(format("{}: {}: {}", name(), log->job, log->text));
   } else if (const auto* door = std::get_if<coordinator::TryDoorOf>(&effect)) {
     try_door(*door);
+  } else if (auto* announce_to = std::get_if<coordinator::AnnounceTo>(&effect)) {
+    const auto where = static_cast<ListenerId>(announce_to->port);
+    if (!simulation_.setup().doors_are_shut) announce(std::move(announce_to->what), where);
   } else if (const auto* stacks = std::get_if<coordinator::StacksAnswered>(&effect)) {
     tell_stacks(*stacks);
   }
@@ -313,14 +316,15 @@ void Server::plan_to_announce() {
     process_.run(true, [this] {
       announces_ = false;
       if (!service_) return;
-      for (protocol::Introduction& what : service_->announcements()) announce(std::move(what));
+      auto what = service_->announcement(node_->setup().job);
+      if (what) announce(*std::move(what), simulation_.first_server().listener());
       plan_to_announce();
     });
   });
 }
 
-void Server::announce(protocol::Introduction what) {
-  what.announces->port = static_cast<std::uint16_t>(listener_);
+void Server::announce(protocol::Introduction what, ListenerId where) {
+  if (what.announces->port == 0) what.announces->port = static_cast<std::uint16_t>(listener_);
   const auto session = std::make_shared<protocol::AgentSession>(std::move(what), kSecret, nonce());
   auto& network = simulation_.network();
   visits_.emplace_back(
@@ -333,7 +337,7 @@ void Server::announce(protocol::Introduction what) {
         if (!reply.empty()) network.send(id, End::kClient, std::move(reply));
         if (!events.empty()) network.close(id, End::kClient);
       });
-  (void)network.connect(node_->host(), visits_.back(), simulation_.first_server().listener());
+  (void)network.connect(network.host_of(listener_), visits_.back(), where);
 }
 
 void Server::plan_timer() {

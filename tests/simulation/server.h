@@ -92,7 +92,7 @@ class Server : public ConnectionOwner {
   void check_askers() const;
   void try_door(const coordinator::TryDoorOf& door);
   void plan_to_announce();
-  void announce(protocol::Introduction what);
+  void announce(protocol::Introduction what, ListenerId where);
   protocol::Nonce nonce();
 
   Simulation& simulation_;
