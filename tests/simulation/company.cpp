@@ -93,6 +93,13 @@ void Company::has_acted(const Server& server) {
   }
 }
 
+void Company::falls_silent(const Server& server) {
+  for (const std::string& job : simulation_.job_names()) {
+    const coordinator::Coordinator* const candidate = server.find(job);
+    if (candidate != nullptr && candidate->mandate().stands()) led_ms_[job] = simulation_.now_ms();
+  }
+}
+
 std::optional<std::string> Company::chance(const Node& node, Ms from_ms) const {
   const auto led = led_ms_.find(node.setup().job);
   if (led != led_ms_.end() && led->second > from_ms) return {};

@@ -25,13 +25,16 @@ class Company {
   void look();
   // A coordinator has handled an event.
   void has_acted(const Server& server);
+  // A server is about to vanish with its host, or to be stopped. The nodes that have voted for a candidate there are
+  // bound to it by their promises, and learn nothing of that before a loss timeout is over.
+  void falls_silent(const Server& server);
 
   // The agent looks for no coordinator until then.
   void is_told_to_wait(protocol::AgentId agent, Ms until_ms) { waits_until_ms_[agent] = until_ms; }
 
   // Since `from_ms` the node, and nodes that form a quorum of the last round with it, were all awake and reached each
-  // other, all knew one of them as a successor, and none of them had a coordinator: in words; nothing if there was no
-  // such company.
+  // other, all knew one of them as a successor, and none of them had a coordinator, or a candidate that then fell
+  // silent: in words; nothing if there was no such company.
   std::optional<std::string> chance(const Node& node, Ms from_ms) const;
 
  private:
@@ -40,7 +43,7 @@ class Company {
 
   Simulation& simulation_;
   std::map<protocol::AgentId, Ms> waits_until_ms_;
-  std::map<std::string, Ms> led_ms_;                      // by job: when a coordinator had a quorum
+  std::map<std::string, Ms> led_ms_;  // by job: when a coordinator had a quorum, or a candidate fell silent
   std::vector<std::vector<std::optional<Ms>>> since_ms_;  // by two nodes, the first of the greater index
 };
 

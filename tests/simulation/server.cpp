@@ -147,11 +147,16 @@ std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
 
 void Server::crash() {
   if (!is_up()) return;
-  vanish();
+  end();
   simulation_.network().close_all_of(listener_);
 }
 
 void Server::vanish() {
+  simulation_.company().falls_silent(*this);
+  end();
+}
+
+void Server::end() {
   process_.end();
   simulation_.network().listen(listener_, false);
   ++timer_;
@@ -166,6 +171,7 @@ std::string Server::name() const {
 }
 
 void Server::pause() {
+  simulation_.company().falls_silent(*this);
   simulation_.process_changes();
   process_.pause();
   for (auto& [ticket, until_ms] : askers_) until_ms.reset();

@@ -83,6 +83,7 @@ class Server : public ConnectionOwner {
  private:
   Ms now_ms() const;
   std::string name() const;  // for the trace
+  void end();
   void serve(coordinator::ServiceSettings settings);
   std::unique_ptr<coordinator::CheckPlan> make_recorded_check();
   void on(const coordinator::ServiceEvent& event);

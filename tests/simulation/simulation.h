@@ -86,7 +86,7 @@ class Simulation {
   ClaimRegister* claims_of(const std::string& job);
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   Invariants& invariants() { return invariants_; }
-  const Company& company() const { return company_; }
+  Company& company() { return company_; }
   Hangs& hangs() { return hangs_; }
   void line(const std::string& text) { trace_.line(now_ms(), text); }
   void line_if(const std::string& who, const std::string& text) {
