@@ -45,29 +45,38 @@ def work(directory, rank):
     dist.init_process_group("gloo", init_method=f"file://{directory}/meeting", rank=rank, world_size=RANKS)
     pair = dist.new_group([0, 2], group_desc="pair")
     numbers = torch.ones(4, 2)
+
+    # What has ended is marked as over, and then counted, by the thread that did it. Of two at a time the later one may
+    # be counted first, and the earlier one then takes its place for good.
+    def count(awaited=0):
+        over = threading.Event()
+        while not over.wait(0.01):
+            dumped = json.loads(_distributed_c10d._dump_fr_trace_json())
+            running = [entry for entry in dumped["entries"] if not entry["retired"]]
+            uncounted = [int(group["last_enqueued_collective"]) - int(group["last_completed_collective"])
+                         for group in dumped["pg_status"].values()]
+            if len(running) == sum(uncounted) == awaited:
+                return
+
     dist.all_reduce(numbers)
+    count()
     dist.broadcast(torch.zeros(3, dtype=torch.int64), src=0)
+    count()
     if rank == 0:
         dist.send(numbers, 2)
     if rank == 2:
         dist.recv(numbers, 0)
+    count()
     if rank != SLEEPER:
         dist.all_reduce(numbers, group=pair)
+        count()
     dist.all_reduce(numbers)
+    count()
 
     if rank != SLEEPER:
         last = dist.all_reduce(torch.ones(2, 2), async_op=True)  # the sleeper does not come
         assert not last.is_completed()
-    # What has ended is marked as over, and then counted, by another thread: all but the one that waits.
-    awaited = 0 if rank == SLEEPER else 1
-    over = threading.Event()
-    while not over.wait(0.05):
-        dumped = json.loads(_distributed_c10d._dump_fr_trace_json())
-        running = [entry for entry in dumped["entries"] if not entry["retired"]]
-        uncounted = [int(group["last_enqueued_collective"]) - int(group["last_completed_collective"])
-                     for group in dumped["pg_status"].values()]
-        if len(running) == sum(uncounted) == awaited:
-            break
+    count(awaited=0 if rank == SLEEPER else 1)
     dump = _distributed_c10d._dump_fr_trace(includeCollectives=True, includeStackTraces=True, onlyActive=False)
     pathlib.Path(directory, f"rank-{rank}.pickle").write_bytes(without_places(dump))
     pathlib.Path(directory, f"rank-{rank}.json").write_bytes(_distributed_c10d._dump_fr_trace_json())
