@@ -225,8 +225,10 @@ class Job:
 
     # --- Nodes. ---
 
-    def start(self):
-        self.nodes.append(Node(self, self.network.add()))
+    def fill(self, count=NODES):
+        """Starts nodes in the places of those that have left."""
+        while len(self.nodes) < count:
+            self.nodes.append(Node(self, self.network.add()))
 
     def meeting_hosts(self, newcomer):
         """Addresses at which a newcomer asks for the job: the first nodes all have the same."""
@@ -348,8 +350,7 @@ def now_ms():
 
 def begin(job, hang):
     """(host of the rank that hangs, fence of the round that hangs, when it began)."""
-    while len(job.nodes) < NODES + (1 if hang.stands_by else 0):
-        job.start()
+    job.fill(NODES + hang.stands_by)
     fence = job.all_train(hang.steps)
     _, pid, host = job.who(hang.rank)
     if hang.kind == "lost init":
@@ -473,6 +474,7 @@ def run(binary, temporary, hosts, hangs, outcomes):
             outcomes.append(follow(job, hang))
             say("")
             print(line(outcomes[-1]), flush=True)
+        job.fill()
         job.all_train(1)
         job.end()
     except (Wrong, BenchError, OSError, subprocess.CalledProcessError) as error:
