@@ -47,7 +47,8 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> ch
       statistics_(config.now_ms),
       sleep_(config.now_ms),
       forming_(config.now_ms),
-      silence_(config.lease) {}
+      silence_(config.lease),
+      hang_(config.random) {}
 
 Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;

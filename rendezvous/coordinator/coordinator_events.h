@@ -23,7 +23,7 @@ struct CoordinatorConfig {
   protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
   protocol::LeaseTimes lease = {};
   std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
-  std::uint32_t random = 0;  // goes into its term if it takes over a job that already runs
+  std::uint32_t random = 0;  // its collections are numbered from there; in its term if it takes a running job over
   bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
   std::int64_t made_ms = 0;  // when it was made itself, by the clock of now_ms
   // The same as Unix time in milliseconds: the birth of the incarnation that it begins.

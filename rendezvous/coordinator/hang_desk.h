@@ -81,6 +81,10 @@ class HangDesk {
     const Told* last = nullptr;  // the last verdict; null: there was none. The desk owns it
   };
 
+  // Collections are numbered from there on. Coordinators of a job are to begin at different numbers: what a node reads
+  // for one of them may reach the next.
+  explicit HangDesk(std::uint32_t collection = 0) : collection_(collection) {}
+
   // The rules of the job. What was learned under others is kept.
   void follow(const protocol::JobRules& rules);
   // An earlier coordinator of the job has handed this over. `unix_ms`: now.
@@ -181,7 +185,7 @@ class HangDesk {
   std::optional<protocol::ProgressOfRank> newest_ = {};  // of all nodes, in this round
   std::int64_t newest_ms_ = 0;                           // when that was
   std::int64_t began_ms_ = 0;                            // when the round was begun to be watched
-  std::uint32_t collection_ = 0;                         // the last one
+  std::uint32_t collection_;                             // the last one
   std::optional<hang::Collect> collecting_ = {};         // why it was begun
   std::string over_section_ = {};                        // whose limit was over then; empty: that of no section
   std::size_t awaited_ = 0;                              // nodes that are asked and have not answered

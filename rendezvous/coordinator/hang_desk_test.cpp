@@ -366,6 +366,12 @@ TEST_CASE("a coordinator that takes over while evidence is collected collects it
   const auto again = after.answer.all<CollectEvidence>();
   REQUIRE(again.size() == 2);
   CHECK(again[0].second.silent_ms >= kSuspectMs);
+  // What was read for the coordinator before is no answer.
+  const CollectEvidence before = asked.all<CollectEvidence>().front().second;
+  for (const NodeId session : job.sessions) {
+    const NodeEvidence late{before.round, before.collection, encode_facts(job.facts_of_node(session))};
+    CHECK(after.next.say(session, late).all<HangTold>().empty());
+  }
   Answer last;
   for (const NodeId session : job.sessions) {
     last = after.next.say(session, NodeEvidence{again[0].second.round, again[0].second.collection,

@@ -90,6 +90,7 @@ struct Successor {
       : next(job.terms, job.rules,
              {.term = 2,
               .now_ms = job.now_ms + after_ms,
+              .random = 7,
               .made_ms = job.now_ms + after_ms,
               .birth_ms = job.now_ms + after_ms},
              std::move(check)) {

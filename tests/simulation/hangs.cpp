@@ -93,7 +93,10 @@ bool Hangs::moves(std::size_t index) const {
 // --- Progress. -------------------------------------------------------------------------------------
 
 void Hangs::world_is_there(std::size_t index) {
-  for (const WorkerId id : world(index).workers) worker_started(id);  // the last one is not known yet
+  // The last one is not known yet. The node of a dead one may have a later world.
+  for (const WorkerId id : world(index).workers) {
+    if (simulation_.workers().at(id).alive) worker_started(id);
+  }
   std::vector<int>& nodes = states_[index].nodes;
   const auto first_rank = [&](int node) {
     for (const WorkerId id : world(index).workers) {
