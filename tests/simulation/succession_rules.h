@@ -55,6 +55,7 @@ class SuccessionRules {
   struct Last {
     protocol::Term term = 0;
     coordinator::CarriedState carried;
+    bool asks = false;  // its coordinator acts with the promises of its nodes
   };
 
   static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);
