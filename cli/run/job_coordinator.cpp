@@ -70,6 +70,7 @@ void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
   if (const auto there = link.attached() ? address_elsewhere() : std::nullopt) {
     door.addresses = there->address;
     door.port = there->port;
+    door.term = link.term();
   }
   connection_->set_door(door);
 }

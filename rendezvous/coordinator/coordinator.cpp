@@ -147,6 +147,13 @@ void Coordinator::on(const OwnAgentEnded&, Effects& out) {
   run_if_ready(out);
 }
 
+// Of two candidates that each have a part of the votes one is to go at once, so that its voters find the other; but not
+// both, since each may have the vote of the other's node.
+void Coordinator::on(const OwnAgentElsewhere& event, Effects& out) {
+  if (event.term > identity_.term() && mandate_.lacks_votes(now_ms_))
+    resign("the agent of its own node has found another one", out);
+}
+
 void Coordinator::on(const HostLeaves& event, Effects& out) {
   // A candidate has nothing to hand over, and a claim that is not renewed any more is taken over by another node.
   if (state_ == State::kEnding || state_ == State::kRebuilding || config_.is_claimed) return;

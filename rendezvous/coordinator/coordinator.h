@@ -101,6 +101,7 @@ class Coordinator {
   void on(const TimePassed& event, Effects& out);
   void on(const PromiseReceived& event, Effects& out);
   void on(const OwnAgentEnded& event, Effects& out);
+  void on(const OwnAgentElsewhere& event, Effects& out);
   void on(const HostLeaves& event, Effects& out);
   void on(const DoorTried& event, Effects& out);
   void on(const CoordinatorAnnounced& event, Effects& out);

@@ -87,6 +87,10 @@ struct OperatorOrder {
 struct TimePassed {};
 // The agent in the coordinator's process has ended in order: it looks for no other coordinator. The process goes on.
 struct OwnAgentEnded {};
+// The agent in the coordinator's process has found another coordinator, or votes for another candidate.
+struct OwnAgentElsewhere {
+  protocol::Term term = 0;  // of that one
+};
 // After that: this signal tells the process to end.
 struct HostLeaves {
   int signal = 0;
@@ -103,8 +107,9 @@ struct CoordinatorAnnounced {
   std::optional<protocol::RoundNumber> round = {};  // its last one; nothing: it has formed none
   std::string where = {};                           // for people: "10.0.0.6:41233"
 };
-using Event = std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder,
-                           TimePassed, PromiseReceived, OwnAgentEnded, DoorTried, CoordinatorAnnounced, HostLeaves>;
+using Event =
+    std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder, TimePassed,
+                 PromiseReceived, OwnAgentEnded, OwnAgentElsewhere, DoorTried, CoordinatorAnnounced, HostLeaves>;
 
 // --- Effects, to be performed in their order. -------------------------------------------------------
 

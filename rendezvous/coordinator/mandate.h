@@ -42,6 +42,8 @@ class Mandate {
   void stand_anew(const membership::Roster& roster, std::int64_t now_ms, Effects& out);
   bool is_counting() const { return support_ || candidacy_; }
   bool stands() const { return candidacy_.has_value(); }
+  // It stands, and those who have voted are no quorum.
+  bool lacks_votes(std::int64_t now_ms) const { return candidacy_ && !candidacy_->has_quorum(now_ms); }
   // Promises count, and it has those that it needs for a round that has run: no other coordinator may.
   bool leads(std::int64_t now_ms) const {
     return support_ && !support_->before().empty() && support_->authority().holds(now_ms);

@@ -17,9 +17,11 @@ using namespace protocol;
 
 constexpr auto names_of(const Event&) {
   return std::array{
-      "said",        "heard",   "session-ended",   "introduced", "node-emptied",          "operator-order",
-      "time-passed", "promise", "own-agent-ended", "door-tried", "coordinator-announced", "host-leaves"};
+      "said",        "heard",   "session-ended",   "introduced",          "node-emptied", "operator-order",
+      "time-passed", "promise", "own-agent-ended", "own-agent-elsewhere", "door-tried",   "coordinator-announced",
+      "host-leaves"};
 }
+static_assert(std::tuple_size_v<decltype(names_of(std::declval<const Event&>()))> == std::variant_size_v<Event>);
 void fields(auto& io, Is<MessageReceived> auto& v) {
   io("from", v.from);
   io.one_of("message", v.message);
@@ -52,6 +54,7 @@ void fields(auto& io, Is<OperatorOrder> auto& v) {
 }
 void fields(auto&, Is<TimePassed> auto&) {}
 void fields(auto&, Is<OwnAgentEnded> auto&) {}
+void fields(auto& io, Is<OwnAgentElsewhere> auto& v) { io("term", v.term); }
 void fields(auto& io, Is<HostLeaves> auto& v) { io("signal", v.signal); }
 void fields(auto& io, Is<DoorTried> auto& v) {
   io("agent", v.agent);

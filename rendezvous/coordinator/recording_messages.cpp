@@ -164,6 +164,9 @@ std::string clause(const Introduced& event) {
                 text_of_term(event.term));
 }
 std::string clause(const OwnAgentEnded&) { return "the agent beside this coordinator has ended"; }
+std::string clause(const OwnAgentElsewhere& event) {
+  return format("the agent beside this coordinator has found another one, of term {}", text_of_term(event.term));
+}
 std::string clause(const HostLeaves& event) {
   return format("the process of this coordinator gets signal {}", event.signal);
 }

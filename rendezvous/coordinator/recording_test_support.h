@@ -35,7 +35,8 @@ class EventMaker {
       case 6: return OwnAgentEnded{};
       case 7: return DoorTried{dice_.number(), dice_.text(100)};
       case 8: return CoordinatorAnnounced{dice_.number(), below(1'000'000), {}, dice_.text(100)};
-      case 9: return HostLeaves{static_cast<int>(below(64))};
+      case 9: return OwnAgentElsewhere{static_cast<protocol::Term>(dice_.number())};
+      case 10: return HostLeaves{static_cast<int>(below(64))};
       default: return TimePassed{};
     }
   }

@@ -161,7 +161,12 @@ void Service::on(const Deposed& event, ServiceEffects& out) {
   ended_.clear();
 }
 
-void Service::on(const DoorIs& event, ServiceEffects&) { door_ = event; }
+void Service::on(const DoorIs& event, ServiceEffects& out) {
+  const DoorIs before = std::exchange(door_, event);
+  const bool is_same = event.addresses == before.addresses && event.port == before.port && event.term == before.term;
+  if (event.addresses.empty() || is_same || !jobs_.contains(event.job)) return;
+  on(event.job, OwnAgentElsewhere{event.term}, out);
+}
 
 void Service::on(const DoorAnswered& event, ServiceEffects& out) { on(event.job, event.tried, out); }
 

@@ -73,6 +73,7 @@ struct DoorIs {
   // Where its coordinator is; no addresses: not known, or here.
   std::string addresses = {};
   std::uint16_t port = 0;
+  protocol::Term term = 0;  // of that coordinator
   bool operator==(const DoorIs&) const = default;
 };
 // TryDoor was performed.

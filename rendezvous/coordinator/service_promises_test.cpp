@@ -214,6 +214,35 @@ TEST_CASE("nodes that come to a candidate are asked, and lent nothing") {
   CHECK(served.at(id).good_for_ms == 3'000);
 }
 
+TEST_CASE("a candidate whose own node votes for one of a higher term gives way at once, unless its votes are enough") {
+  for (const int nodes : {4, 2}) {
+    const bool is_enough = nodes == 2;  // with that of the tie-breaker
+    Served served;
+    const ConnectionId id = served.greet({"j", 5, 7, 1});
+    NodeJoins joins = served.joiner(5, job_terms(nodes, nodes));
+    joins.rules.failover = JobRules::Failover::kMajority;
+    joins.facts = {.incarnation = 7,
+                   .term = 1,
+                   .round = 3,
+                   .activity = AgentFacts::Activity::kRunning,
+                   .place = {0, nodes, 0, nodes, 0, nodes},
+                   .membership = 99};
+    served.at(id).promises = true;
+    served.at(id).testimony = Testimony{.rounds = {{{1, 3, 99, nodes, 0}, 0, true}}};
+    served.say(id, joins);
+    const auto is = [&](const DoorIs& door) { served.carry(served.service.on_event(door, served.now_ms)); };
+    const Term term = served.service.find("j")->term();
+    is({.job = "another", .addresses = "10.0.0.9", .port = 29400, .term = term + 1});
+    is({.job = "j", .opens_ms = 1});
+    is({.job = "j", .addresses = "10.0.0.8", .port = 29400, .term = term - 1});
+    if (is_enough) served.keep_alive(id);
+    REQUIRE(served.service.find("j")->mandate().stands() != is_enough);
+    is({.job = "j", .addresses = "10.0.0.9", .port = 29400, .term = term + 1});
+    CHECK((served.service.jobs() == 1) == is_enough);
+    CHECK((served.at(id).last<Resigned>() == nullptr) == is_enough);
+  }
+}
+
 TEST_CASE("a guardian's word that comes before its round is taken over is kept for the one who takes it over") {
   for (const bool has_word : {true, false}) {
     Served served;

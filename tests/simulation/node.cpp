@@ -356,6 +356,7 @@ void Node::renew_door() {
   if (link.attached() && !at_home_) {
     door.addresses = setup_.address;  // the port says where
     door.port = static_cast<std::uint16_t>(connects_to_);
+    door.term = link.term();
   }
   if (door == std::exchange(door_is_, door)) return;
   server_->set_door(door);
