@@ -85,18 +85,6 @@ def test_with_failover_evidence_none_the_others_wait_until_their_promises_are_ov
     end(nodes[1:])
 
 
-def test_the_others_go_on_when_the_coordinators_host_is_cut_off_and_its_workers_are_dead_by_then(network, job):
-    hosts = network(3)
-    nodes = begin(job, hosts)
-    hosts[0].silence()
-    next_round(nodes[1:])
-    nodes[0].wait_for_line("this coordinator of term .* resigns")
-    hosts[0].restore()
-    end(nodes[1:])
-    nodes[0].send_signal(signal.SIGINT)
-    nodes[0].wait()
-
-
 def test_one_of_two_that_are_left_goes_on_when_the_new_coordinators_node_is_killed_too(network, job):
     nodes = begin(job, network(3), nnodes="1:3")
     kill_all(nodes[0])
@@ -177,8 +165,7 @@ def test_the_job_ends_with_its_coordinators_node_where_others_are_too_few_or_on_
         assert "SIGTERM" in node.wait().stderr
 
 
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("which", ["launcher", "guardian"])
+@pytest.mark.parametrize("which, count", [("launcher", 3), ("guardian", 2)])
 def test_the_others_do_not_wait_for_the_lease_of_a_coordinators_node_that_says_its_workers_are_dead(
     network, job, which, count
 ):
@@ -200,12 +187,11 @@ while os.environ["RANK"] == "0" and not os.path.exists("may_end"):
 """
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_the_coordinators_node_that_is_done_hands_over_and_ends_well_while_others_train(network, job, script, count):
-    hosts = network(count)
+def test_the_coordinators_node_that_is_done_hands_over_and_ends_well_while_others_train(network, job, script):
+    hosts = network(3)
     # The endpoint's host is not the node of rank 0, which would wait for the others without limit.
-    ranks = {host.name: (index + 1) % count for index, host in enumerate(hosts)}
-    nodes = begin(job, hosts, nnodes=str(count), conf=IN_ORDER + ",exit_barrier=2", script=script("done.py", DONE_EARLY),
+    ranks = {host.name: (index + 1) % 3 for index, host in enumerate(hosts)}
+    nodes = begin(job, hosts, nnodes="3", conf=IN_ORDER + ",exit_barrier=2", script=script("done.py", DONE_EARLY),
                   arguments=lambda host: [f"--node-rank={ranks[host.name]}"])
     first = nodes[0].wait()
     assert first.returncode == 0, first

@@ -39,10 +39,6 @@ def lose_launcher(host, node):
     os.kill(node.launcher(), signal.SIGKILL)
 
 
-def lose_guardian(host, node):
-    os.kill(node.pid, signal.SIGKILL)
-
-
 def lose_node(host, *nodes):
     kill_in_one_call([pid for node in nodes for pid in everything_of(node)])
 
@@ -54,10 +50,9 @@ def lose_host(host, node):
 
 
 @pytest.mark.parametrize("kind, lose", [
-    ("endpoint", lose_launcher), ("endpoint", lose_guardian),
     pytest.param("endpoint", lose_node, marks=pytest.mark.gate),
     pytest.param("endpoint", lose_host, marks=pytest.mark.gate),
-    ("file", lose_launcher), ("file", lose_host), ("tcpstore", lose_node), ("tcpstore", lose_host)])
+    ("file", lose_launcher), ("tcpstore", lose_host)])
 def test_the_others_go_on_whatever_is_lost_of_the_coordinators_node(cluster, kind, lose):
     nodes = begin(cluster, 4, kind)
     lose(cluster.hosts[0], nodes[0])
@@ -83,11 +78,8 @@ def both(ones, others):
 CUTS = {  # who does not reach whom, and which nodes go on
     "2|2": (lambda hosts: both(hosts[:2], hosts[2:]), [0, 1]),
     "1|3": (lambda hosts: both(hosts[:1], hosts[1:]), [1, 2, 3]),
-    "3|1": (lambda hosts: both(hosts[:3], hosts[3:]), [0, 1, 2]),
     "mute": (mute, [1, 2, 3]),
     "deaf": (deaf, [1, 2, 3]),
-    "mute to half": (lambda hosts: mute(hosts)[1:], [0, 1]),
-    "deaf to half": (lambda hosts: deaf(hosts)[1:], [0, 1]),
 }
 
 
@@ -129,8 +121,7 @@ def first_that_says(what, nodes):
     return wait_until(lambda: next((node for node in nodes if re.search(what, node.stderr.text)), None), what=what)
 
 
-@pytest.mark.parametrize("lose", [lose_node, lose_host])
-@pytest.mark.parametrize("when", [STANDS, ELECTED])
+@pytest.mark.parametrize("when, lose", [(STANDS, lose_host), (ELECTED, lose_node)])
 def test_the_others_go_on_when_the_next_coordinator_is_lost_as_soon_as_it(cluster, when, lose):
     nodes = begin(cluster, 5)
     lose(cluster.hosts[0], nodes[0])

@@ -57,17 +57,6 @@ def test_a_host_that_comes_back_empty_under_the_endpoints_name_becomes_a_node_of
     end(nodes)
 
 
-def test_a_host_that_comes_back_with_a_fresh_node_joins_the_running_job_together_with_that(network, job):
-    hosts = network(4)
-    nodes = begin(job, hosts[:3], nnodes="1:4", conf=CONF + ",last_call_timeout=5")
-    kill_all(nodes[0])
-    together(nodes[1:])
-    nodes[0] = start(job, hosts[0], nnodes="1:4")
-    nodes.append(start(job, hosts[3], nnodes="1:4"))
-    assert len({until_size(node, 4)["ELASTIC_RUN_FENCE"] for node in nodes}) == 1
-    end(nodes)
-
-
 def on_host_with_names(host, hosts_file):
     def enter():
         host.enter()
