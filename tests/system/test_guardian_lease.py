@@ -134,7 +134,7 @@ def nobody_has_called(listener):
 @pytest.mark.parametrize("shape, processes, place", [
     pytest.param(shape, processes, place, marks=[pytest.mark.gate] if (shape, place) == ("plain", "cgroup") else [])
     for place in ("cgroup", "no cgroup")
-    for shape, processes in (("plain", 1), ("child", 2), ("setsid", 2), ("double", 2), ("ignores", 1))])
+    for shape, processes in (("plain", 1), ("setsid", 2), ("double", 2))])
 def test_no_worker_of_a_stopped_launcher_outlives_its_lease(elastic_run, request, static_c, shape, processes, place):
     if place == "cgroup":
         request.getfixturevalue("has_cgroup")

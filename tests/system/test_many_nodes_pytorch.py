@@ -20,74 +20,12 @@ EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "fashion_mnist.py"
 # Hosts of the tests' own have names that nobody resolves: gloo is told where it is.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
 
-# Trains a small model step by step until rank 0 finds the file. Each step adds a one from every rank.
-DDP = """
-import os, pathlib
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo")
-torch.manual_seed(1)
-model = DistributedDataParallel(torch.nn.Linear(64, 64))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-for step in range(1_000_000):
-    model(torch.randn(16, 64)).square().mean().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    found = torch.tensor([1, int(dist.get_rank() == 0 and pathlib.Path("enough").exists())])
-    dist.all_reduce(found)
-    assert found[0] == dist.get_world_size() == int(os.environ["WORLD_SIZE"])
-    if step == 3:
-        os.write(1, b"trains %d restart %s\\n" % (found[0], os.environ["TORCHELASTIC_RESTART_COUNT"].encode()))
-    if found[1]:
-        break
-dist.barrier()
-""" + LEAVE
-
-
-def train(nodes):
-    """Waits until the worker of each node has trained some steps in a round of so many nodes, and no restart was counted.
-    A busy machine may cost a lease, and so begin a round that the test has not caused."""
-    for node in nodes:
-        size = None
-        while size != len(nodes):
-            found = node.wait_for_line(r"^trains (\d+) restart (\d+)", timeout=90, stream="stdout")
-            size, restarts = map(int, found.groups())
-            assert restarts == 0
-
 
 def kill_node(node):
     """The whole node at once, as if its power were cut; but its sockets are closed."""
     launcher = node.launcher()
     kill_in_one_call([node.pid, launcher, *(each.pid for each in node.processes() if each.parent == launcher)])
     assert node.wait().returncode == -signal.SIGKILL
-
-
-@pytest.mark.time_limit(300)  # PyTorch is imported five times
-@pytest.mark.parametrize("how", ["killed", "silenced"])
-def test_ddp_goes_on_without_a_node_that_is_lost(network, job, script, how):
-    worker = script("ddp.py", DDP)
-    hosts = network(3)
-    job.host = hosts[0].address
-    nodes = [job.node("--max-restarts=0", nnodes="2:3", script=worker, env=ONE_THREAD, conf="last_call_timeout=30",
-                      preexec_fn=host.enter) for host in hosts]
-    train(nodes)
-    if how == "killed":
-        kill_node(nodes[1])
-    else:
-        hosts[1].silence()
-    left = [nodes[0], nodes[2]]
-    train(left)
-    (job.elastic_run.directory / "enough").touch()
-    results = [node.wait() for node in left]
-    assert [result.returncode for result in results] == [0, 0], results
-    for result in results:
-        assert re.search(r"node 1 \(node1\) was lost", result.stderr), result
-    if how == "silenced":
-        hosts[1].restore()
-        nodes[1].send_signal(signal.SIGTERM)
-        nodes[1].wait()
 
 
 IMAGES = 30_000  # of the training data's 60,000

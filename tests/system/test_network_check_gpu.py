@@ -84,9 +84,7 @@ def test_without_a_driver_nothing_is_wrong_with_a_node_and_one_line_says_why(gpu
 
 @pytest.mark.parametrize("fault, why", [
     ("product_wrong@d1", "GPU 1: the product is wrong: element .3, 17. is 35, not 33"),
-    ("open_fails=214@d1", "GPU 1: .*CUDA_ERROR_ECC_UNCORRECTABLE"),
     ("crash_in_product@d0", "GPU 0: its probe was killed by SIGSEGV"),
-    ("init_fails@d1", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
     ("gather_wrong@d1", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
 ])
 def test_what_a_gpu_does_wrong_by_itself_makes_its_node_faulty(gpus, fault, why):
@@ -96,17 +94,12 @@ def test_what_a_gpu_does_wrong_by_itself_makes_its_node_faulty(gpus, fault, why)
     assert of_node(found.report, found.nodes[2])["verdict"] == "faulty"
 
 
-@pytest.mark.parametrize("fault, why", [
-    ("init_fails", "its exchange failed"),
-    ("hang_in_init", "its exchange failed"),
-    ("hang_in_gather", "its exchange failed"),
-    ("crash_in_gather", "its exchange failed"),
-])
-def test_what_fails_between_nodes_names_the_one_that_it_fails_with(gpus, fault, why):
+@pytest.mark.parametrize("fault", ["hang_in_gather", "crash_in_gather"])
+def test_what_fails_between_nodes_names_the_one_that_it_fails_with(gpus, fault):
     """With one GPU each, so that NCCL is first used in the tests of pairs."""
     found = gpus(3, faults={2: fault}, nnodes="2:3", two=False, limit_s=10 if "hang" in fault else 60)
     assert found.codes == [0, 0, 1], found.told
-    assert re.search(why, found.nodes[2].stderr.text), found.nodes[2].stderr.text
+    assert "its exchange failed" in found.nodes[2].stderr.text, found.nodes[2].stderr.text
 
 
 def test_a_failure_in_the_collective_of_two_nodes_is_heard_at_once_by_the_other(gpus):
@@ -118,17 +111,12 @@ def test_a_failure_in_the_collective_of_two_nodes_is_heard_at_once_by_the_other(
     assert all(pair["gpu_ms"] for pair in found.report["pairs"] if rank_of(found.nodes[2]) not in (pair["low"], pair["high"]))
 
 
-@pytest.mark.parametrize("fault, why", [
-    ("driver_fails=802", "GPU 0: .*CUDA_ERROR_SYSTEM_NOT_READY"),
-    ("product_fails", "GPU 0: "),
-    ("init_fails", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
-])
-def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(gpus, fault, why):
-    found = gpus(3, faults=dict.fromkeys(range(3), fault))
+def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(gpus):
+    found = gpus(3, faults=dict.fromkeys(range(3), "init_fails"))
     assert found.codes == [0, 0, 0], found.told
     told = re.findall("the GPU test failed on all 3 nodes.*", found.told)
     assert len(told) == 1 and "nodes 0-2" in found.told, found.told
-    assert re.search(f"node 0: {why}", told[0]), told
+    assert re.search("node 0: the all-gather of its own GPUs over NCCL failed: GPU [01]: ", told[0]), told
     assert "ELASTIC_RUN_PROBE_GPUS=off" in re.sub(r"\s+", " ", found.told)
     assert all(pair["passed"] and pair["gpu_ms"] is None for pair in found.report["pairs"])
     assert found.report["judged_by"] == "tcp" and found.report["faulty"] == []
@@ -136,9 +124,8 @@ def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(
     assert {node["verdict"] for node in found.report["nodes"]} <= {"fit", "slow"}
 
 
-@pytest.mark.parametrize("fault", ["product_wrong", "open_fails=214"])
-def test_what_is_the_gpus_own_fault_is_no_excuse_though_all_nodes_have_it(gpus, fault):
-    assert gpus(2, faults=dict.fromkeys(range(2), fault)).codes == [1, 1]
+def test_what_is_the_gpus_own_fault_is_no_excuse_though_all_nodes_have_it(gpus):
+    assert gpus(2, faults=dict.fromkeys(range(2), "open_fails=214")).codes == [1, 1]
 
 
 def test_nccl_that_fails_between_all_nodes_leaves_the_verdict_to_tcp(gpus):

@@ -71,10 +71,8 @@ def soak_churn(elastic_run, tmp_path, run, seconds):
 
 
 @pytest.mark.timing  # kind A: all train again a second after the lease
-def test_nodes_come_and_go_for_a_minute_and_the_living_go_on(elastic_run, tmp_path):
-    churn = soak_churn(elastic_run, tmp_path, "no budgets", 35)
+def test_a_node_that_is_lost_three_times_is_kept_out_and_the_living_go_on(elastic_run, tmp_path):
     flap = soak_churn(elastic_run, tmp_path, "default budgets", 35)
-    assert churn["kills"] >= 5 and churn["again_ms"] and churn["workers"] >= 3 * churn["rounds"] > 0
     assert flap["kills"] == 3 and len(flap["again_ms"]) == 3 and flap["kept_out_ms"] > 8000
 
 

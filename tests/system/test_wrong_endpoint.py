@@ -107,13 +107,9 @@ def test_an_address_that_nobody_answers_for_is_named(network, job):
 @pytest.mark.parametrize("behave, word", [
     (hears, "accepts the connection, but sends nothing"),
     (hangs_up, "closed the connection"),
-    (says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", after_a_word=False), "SSH"),
     (says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", after_a_word=True), "HTTP"),
-    (says(b"\x15\x03\x01\x00\x02\x02\x46", after_a_word=True), "TLS"),
-    (says(b"-ERR unknown command\r\n", after_a_word=True), "Redis"),
-    (says(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" + b"\x00\x03\x00\x00\x00\x64" * 3, after_a_word=False), "HTTP/2"),
     (says(b"\xff\xfehello, world", after_a_word=False), "ff fe"),
-], ids=["silent", "hangs up", "ssh", "http", "tls", "redis", "http2", "unknown"])
+], ids=["silent", "hangs up", "http", "unknown"])
 def test_whatever_else_listens_there_is_named(job, behave, word):
     with peer(behave) as port:
         job.port = port
@@ -151,18 +147,14 @@ def test_a_torchrun_that_comes_to_us_is_named_in_our_log_and_trains_nowhere(job)
         node.wait()
 
 
-@pytest.mark.parametrize("theirs, ours, said", [
-    ("one", "another", "another secret"),
-    ("one", None, "without"),
-    (None, "one", "without a secret"),
-])
-def test_another_secret_is_named_at_once_on_both_sides(job, theirs, ours, said):
-    first = job.node(nnodes="1:2", env={"ELASTIC_RUN_TOKEN": theirs})
+def test_another_secret_is_named_at_once_on_both_sides(job):
+    first = job.node(nnodes="1:2", env={"ELASTIC_RUN_TOKEN": "one"})
     environments(first, 1)
-    stranger = job.node(nnodes="1:2", env={"ELASTIC_RUN_TOKEN": ours}, conf="is_host=0")
+    stranger = job.node(nnodes="1:2", env={"ELASTIC_RUN_TOKEN": "another"}, conf="is_host=0")
     result = stranger.wait()
     assert result.returncode == 1 and result.duration < SPARE, result
-    assert f"127.0.0.1:{job.port}" in result.stderr.splitlines()[-1] and said in result.stderr.splitlines()[-1], result
+    said = result.stderr.splitlines()[-1]
+    assert f"127.0.0.1:{job.port}" in said and "another secret" in said, result
     first.wait_for_line("proof.*secret")
     assert "TOKEN" not in result.stderr
     first.send_signal(signal.SIGTERM)
