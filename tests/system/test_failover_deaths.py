@@ -39,6 +39,10 @@ def lose_launcher(host, node):
     os.kill(node.launcher(), signal.SIGKILL)
 
 
+def lose_guardian(host, node):
+    os.kill(node.pid, signal.SIGKILL)
+
+
 def lose_node(host, *nodes):
     kill_in_one_call([pid for node in nodes for pid in everything_of(node)])
 
@@ -50,6 +54,7 @@ def lose_host(host, node):
 
 
 @pytest.mark.parametrize("kind, lose", [
+    ("endpoint", lose_launcher), ("endpoint", lose_guardian),
     pytest.param("endpoint", lose_node, marks=pytest.mark.gate),
     pytest.param("endpoint", lose_host, marks=pytest.mark.gate),
     ("file", lose_launcher), ("tcpstore", lose_host)])
