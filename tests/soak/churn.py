@@ -16,23 +16,22 @@ from common import BenchError, Spread, positive, say
 
 NODES, LEAST = 6, 3
 LEASE_MS = crowd.lease_over_ms()
-GRACE_MS = 1000     # beyond the lease, until all the living train again
 QUIET_S = 10        # after every tenth kill: all are back within it
 KEEP_OUT_S = 8      # of the second run
-HOSTS_AGAIN_MS = 15_000  # of the third run: promises, a candidate that stood in vain, a lease, and the grace
+HOSTS_AGAIN_MS = 14_000  # of the third run: promises, a candidate that stood in vain, and a lease
 KILLS = {"both processes": ("launcher", "outer"), "the launcher": ("launcher",), "the outer process": ("outer",)}
 
 NOTES = f"""\
 {NODES} nodes with --nnodes={LEAST}:{NODES}, one worker each, and the coordinator alone. Every 2 s a node is killed,
 or one that was is started again; never more than two are down. After every tenth kill all are started, and
 nothing is killed for {QUIET_S} s. The living train on: from the last loss until all workers of the next round are in
-main, no longer than the lease that the lost node may have ({LEASE_MS:.0f} ms) and {GRACE_MS} ms. No rank twice: a worker
+main, no longer than the lease that the lost node may have ({LEASE_MS:.0f} ms) and --grace. No rank twice: a worker
 holds a lock for its round and one for its rank, which the kernel takes from it when it dies, and looks for others'
 when it begins. Second run: the default budgets, but keep_out={KEEP_OUT_S}: one node is lost three times, is kept out
 while the others train, and let in again. Third run, for as long as the first: each node is on a host of its own, in a
 network namespace, and one of them has the coordinator (failover=majority). It is hit as often as any other; a node may
 also vanish with its host, of which nobody hears. So many are lost before the next round that more than half of the last one
-are left; then all train again within {HOSTS_AGAIN_MS} ms. A node that is started again knows all hosts."""
+are left; then all train again within {HOSTS_AGAIN_MS} ms and --grace. A node that is started again knows all hosts."""
 
 
 class Wrong(Exception):
@@ -54,10 +53,11 @@ class Counted:
 
 class Job:
     kills = list(KILLS)
-    again_ms = LEASE_MS + GRACE_MS
+    again_ms = LEASE_MS
     quiet_s = QUIET_S
 
-    def __init__(self, binary, worker, directory, conf, capacity):
+    def __init__(self, binary, worker, directory, conf, capacity, grace_ms):
+        self.again_ms += grace_ms
         self._binary, self._worker, self._directory, self._conf = binary, worker, directory, conf
         self.coordinator = None
         self.marks = crowd.Marks(f"{directory}/marks", 0, capacity)
@@ -220,11 +220,11 @@ def main():
         binary = common.elastic_run_binary()
         worker = common.compile_c("crowd_worker", temporary)
         print(f"{common.elastic_run_version(binary)}; {common.describe(machine)}; seed {args.seed}")
-        runs = {"no budgets": lambda found: run(Job, binary, worker, temporary, "node_losses=-1,job_losses=-1", found,
+        runs = {"no budgets": lambda found: run(Job, binary, worker, temporary, "node_losses=-1,job_losses=-1", args, found,
                                                 lambda job: churn(job, found, args)),
-                "default budgets": lambda found: run(Job, binary, worker, temporary, f"keep_out={KEEP_OUT_S}", found,
+                "default budgets": lambda found: run(Job, binary, worker, temporary, f"keep_out={KEEP_OUT_S}", args, found,
                                                      lambda job: flap(job, found)),
-                "on the nodes": lambda found: on_hosts(networks, binary, worker, temporary, found,
+                "on the nodes": lambda found: on_hosts(networks, binary, worker, temporary, args, found,
                                                        lambda job: churn(job, found, args))}
         if args.only:
             counted = {name: found for name, found in counted.items() if name == args.only}
@@ -248,14 +248,16 @@ def parse_arguments():
     parser.add_argument("--only", choices=["no budgets", "default budgets", "on the nodes"], metavar="RUN",
                         help="one of: %(choices)s")
     parser.add_argument("--every", type=positive, default=2000, metavar="MS", help="a kill or a start (%(default)s)")
+    parser.add_argument("--grace", type=positive, default=1000, metavar="MS",
+                        help="beyond the lease, until all the living train again (%(default)s)")
     parser.add_argument("--seed", type=positive, default=1, metavar="N")
     parser.add_argument("--json", metavar="FILE", help="what was counted, as JSON")
     return parser.parse_args()
 
 
-def run(make, binary, worker, temporary, conf, counted, what):
+def run(make, binary, worker, temporary, conf, args, counted, what):
     with tempfile.TemporaryDirectory(dir=temporary) as directory:
-        job = make(binary, worker, directory, conf, 100_000)
+        job = make(binary, worker, directory, conf, 100_000, args.grace)
         try:
             began_ns = time.monotonic_ns()
             job.begin()
@@ -269,11 +271,11 @@ def run(make, binary, worker, temporary, conf, counted, what):
             job.marks.close()
 
 
-def on_hosts(networks, binary, worker, temporary, counted, what):
+def on_hosts(networks, binary, worker, temporary, args, counted, what):
     network = networks.Network()
     try:
         run(lambda *arguments: JobOfHosts(network, *arguments), binary, worker, temporary,
-            "failover=majority,node_losses=-1,job_losses=-1", counted, what)
+            "failover=majority,node_losses=-1,job_losses=-1", args, counted, what)
     finally:
         network.remove()
 
@@ -335,7 +337,7 @@ def flap(job, counted):
         say(f"a node flaps: loss {loss + 1}")
         killed_ns = job.kill(flapping, "both processes")
         counted.kills += 1
-        counted.again_ms.append(job.wait(killed_ns, LEASE_MS + GRACE_MS, "after a loss", NODES - 1))
+        counted.again_ms.append(job.wait(killed_ns, job.again_ms, "after a loss", NODES - 1))
         job.start(flapping)
         counted.starts += 1
         if loss < 2:

@@ -123,9 +123,10 @@ def test_one_that_is_paused_and_continued_in_time_goes_on_as_if_nothing_had_been
     cluster.end()
 
 
-@pytest.mark.timing  # kind F: half a second from the thaw to the end of the worker
-def test_a_machine_that_was_suspended_past_the_lease_ends_its_worker_when_it_wakes(cluster, freezer):
+def test_a_machine_that_was_suspended_past_the_lease_ends_its_worker_when_it_wakes(job, static_c, freezer):
     """Agent, guardian and worker in a freezer, as a virtual machine that was paused; nothing of it ran meanwhile."""
+    loss_timeout = 15  # a lease of 9 s: what had any of it left would run for longer than a busy machine takes to wake
+    cluster = Cluster(job, static_c, loss_timeout)
     old = cluster.workers[1]
     for pid in (cluster.victim.pid, cluster.launcher, old.pid):
         (freezer / "cgroup.procs").write_text(str(pid))
@@ -137,7 +138,7 @@ def test_a_machine_that_was_suspended_past_the_lease_ends_its_worker_when_it_wak
     (freezer / "freezer.state").write_text("THAWED")
     wait_until(lambda: not alive(old.pid), what="the worker to end")
     # Whoever of them is woken first runs first: what cannot be had is that it never runs at all.
-    assert old.was_alive - thawed < 500_000_000
+    assert old.was_alive - thawed < 4_000_000_000
     back = cluster.next_round(3)
     assert_gone_before(old, back)
     cluster.end()
