@@ -111,12 +111,16 @@ def test_a_failure_in_the_collective_of_two_nodes_is_heard_at_once_by_the_other(
     assert all(pair["gpu_ms"] for pair in found.report["pairs"] if rank_of(found.nodes[2]) not in (pair["low"], pair["high"]))
 
 
-def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(gpus):
-    found = gpus(3, faults=dict.fromkeys(range(3), "init_fails"))
+@pytest.mark.parametrize("fault, why", [
+    ("driver_fails=802", "GPU 0: .*CUDA_ERROR_SYSTEM_NOT_READY"),
+    ("init_fails", "the all-gather of its own GPUs over NCCL failed: GPU [01]: "),
+])
+def test_a_gpu_test_that_fails_on_all_nodes_is_told_once_and_nobody_is_left_out(gpus, fault, why):
+    found = gpus(3, faults=dict.fromkeys(range(3), fault))
     assert found.codes == [0, 0, 0], found.told
     told = re.findall("the GPU test failed on all 3 nodes.*", found.told)
     assert len(told) == 1 and "nodes 0-2" in found.told, found.told
-    assert re.search("node 0: the all-gather of its own GPUs over NCCL failed: GPU [01]: ", told[0]), told
+    assert re.search(f"node 0: {why}", told[0]), told
     assert "ELASTIC_RUN_PROBE_GPUS=off" in re.sub(r"\s+", " ", found.told)
     assert all(pair["passed"] and pair["gpu_ms"] is None for pair in found.report["pairs"])
     assert found.report["judged_by"] == "tcp" and found.report["faulty"] == []
