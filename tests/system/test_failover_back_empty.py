@@ -17,8 +17,11 @@ from test_failover_deaths import CONF, LOSS_TIMEOUT, lose_host
 
 @pytest.mark.parametrize("when, fresh", [
     pytest.param("at once", False, id="at once-alone", marks=pytest.mark.gate),
+    pytest.param("at once", True, id="at once-with a fresh node"),
+    pytest.param("when the others run again", False, id="when the others run again-alone"),
     pytest.param("when the others run again", True, id="when the others run again-with a fresh node"),
     pytest.param("much later", False, id="much later-alone"),
+    pytest.param("much later", True, id="much later-with a fresh node"),
 ])
 def test_a_coordinators_host_that_is_back_empty_becomes_a_node_of_the_job_that_went_on(cluster, network, when, fresh):
     cluster.start(4, "2:5", "endpoint", f"{CONF},last_call_timeout=1", loss_timeout=LOSS_TIMEOUT)

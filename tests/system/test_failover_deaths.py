@@ -83,6 +83,7 @@ def both(ones, others):
 CUTS = {  # who does not reach whom, and which nodes go on
     "2|2": (lambda hosts: both(hosts[:2], hosts[2:]), [0, 1]),
     "1|3": (lambda hosts: both(hosts[:1], hosts[1:]), [1, 2, 3]),
+    "3|1": (lambda hosts: both(hosts[:3], hosts[3:]), [0, 1, 2]),
     "mute": (mute, [1, 2, 3]),
     "deaf": (deaf, [1, 2, 3]),
 }
