@@ -16,7 +16,6 @@ ROOMS = {
     "src/base": [],
     "src/net": ["src/base"],
     "src/process": ["src/base", "src/net"],
-    "src/numa": ["src/base"],
     "src/output": ["src/base", "src/net"],
     "src/warm": ["src/base", "src/net", "src/process"],
     "src/status": ["src/base"],
@@ -54,7 +53,7 @@ PURE = [
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
-    "cli/run/final_status", "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/numa_plan", "cli/command_words",
+    "cli/run/final_status", "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/command_words",
     "health/judge",
     "health/evidence",
     "health/hang",
@@ -67,7 +66,6 @@ PURE = [
     "health/report",
     "health/stacks",
     "health/timers",
-    "src/numa/binding", "src/numa/complaints", "src/numa/number_list", "src/numa/topology",
     "src/output/lines", "src/warm/rules",
 ]
 
