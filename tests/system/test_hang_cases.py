@@ -236,7 +236,7 @@ def ras_report(pids):
 
 
 @pytest.mark.parametrize("behaviour, source, rule", [
-    ("answers", "ok", 7), ("silent", "late", 8)])
+    ("answers", "ok", 7), ("of others", "refused", 8), ("silent", "late", 8), ("closes early", "lost", 8)])
 def test_counts_of_ras_name_the_rank_that_is_behind_and_ras_that_does_not_help_costs_no_verdict(
         elastic_run, script, behaviour, source, rule):
     said = elastic_run.directory / "ras.json"
@@ -276,7 +276,8 @@ def record():
     writing = os.open(pipe + ".pipe", os.O_WRONLY)  # so that reading waits
     note(f"records_{rank}")
     while os.read(reading, 128):
-        write_dump(dump, pickle.dumps(Runs(), protocol=2) if rank == 0 else json.dumps(recorded()).encode())
+        hostile = rank == 0 and HOSTILE
+        write_dump(dump, pickle.dumps(Runs(), protocol=2) if hostile else json.dumps(recorded()).encode())
 
 
 threading.Thread(target=record, daemon=True).start()
@@ -295,16 +296,18 @@ all_reduce()
 """
 
 
-def test_the_flight_recorder_names_the_rank_that_is_behind_and_a_hostile_dump_is_refused_and_never_run(train, tmp_path):
+@pytest.mark.parametrize("is_hostile", [False, True])
+def test_the_flight_recorder_names_the_rank_that_is_behind_and_a_hostile_dump_is_refused_and_never_run(
+        train, tmp_path, is_hostile):
     dumps = tmp_path / "dumps"
     dumps.mkdir()
-    job = train(RECORDS, limit="5s",
+    job = train(RECORDS.replace("HOSTILE", str(is_hostile)), limit="5s",
                 env={"TORCH_NCCL_DEBUG_INFO_PIPE_FILE": f"{dumps}/pipe_", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{dumps}/rank_"})
     report = job.report()
     assert report["verdict"]["rule"] == 7 and culprits(report) == [1], report
-    assert report["sources"]["fr"] == "lost", report
+    assert report["sources"]["fr"] == ("lost" if is_hostile else "ok"), report
     assert 'in all_reduce number 7 of group "default_pg"; rank 1 has launched 6' in report["others"], report
-    assert "GLOBAL" in job.evidence(), job.evidence()
+    assert is_hostile == ("GLOBAL" in job.evidence()), job.evidence()
     assert (dumps / "rank_0").exists() and not (job.directory / "was_run").exists()
     job.end()
 

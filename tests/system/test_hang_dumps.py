@@ -4,10 +4,12 @@
 # ctest: nodes
 
 import json
+import signal
 
 import pytest
 
 from hanging import RECORDER
+from harness import wait_until
 from raw_store import CHECK, GET, HELLO, READY, keys, request, text
 from test_hang_restart import LOADS, Job
 
@@ -135,6 +137,16 @@ def test_where_all_recorders_were_had_the_store_gets_no_key(job):
     result = job.alone(ENGINE + BY_PIPE + HANGS).wait(timeout=120)
     assert result.returncode == 0, result
     assert job.report()["sources"]["fr"] == "ok", job.report()
+    assert notes(job, "key", range(3)) == ["None"] * 3
+    assert not list(job.logs.glob("*/attempt_0/hang/*_dumps.json"))
+
+
+def test_where_a_hang_is_only_reported_the_store_gets_no_key(job):
+    run = job.alone(ENGINE + HANGS, "--hang=report")
+    run.wait_for_line("no progress for", timeout=120)
+    wait_until(lambda: list(job.logs.glob("*/attempt_0/hang/hang.json")), what="hang.json")
+    run.send_signal(signal.SIGTERM)
+    run.wait()
     assert notes(job, "key", range(3)) == ["None"] * 3
     assert not list(job.logs.glob("*/attempt_0/hang/*_dumps.json"))
 

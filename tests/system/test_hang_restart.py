@@ -167,6 +167,25 @@ def test_workers_whose_stacks_cannot_be_read_get_sigabrt_first(job, script):
     assert sorted(file.name for file in job.directory.glob("aborted_*")) == ["aborted_0", "aborted_1"], result
 
 
+TWICE = LOADS + """
+steps(3)
+if world == 4 and os.environ["GROUP_RANK"] == "1" and os.environ["LOCAL_RANK"] == "0":
+    load_batch()
+all_reduce()
+"""
+
+
+def test_a_node_that_hangs_the_job_twice_is_out(job):
+    first = job.node("127.0.0.1", "1:2", TWICE)
+    second = job.node("127.0.0.2", "1:2", TWICE)
+    other = second.wait(timeout=120)
+    assert other.returncode == 1 and "the job hung, and this node is at fault" in other.stderr, other
+    result = first.wait(timeout=120)
+    assert result.returncode == 0, result
+    assert "action: restart (hang 1 of 3)" in result.stderr, result
+    assert "action: restart, without node 1 (127.0.0.2) (hang 2 of 3)" in result.stderr, result
+
+
 REPLACED = LOADS + """
 note(f"node_{number}_{rank}", os.environ["NODE"])
 if number == 0:
@@ -222,6 +241,14 @@ if number == 0:
     all_gather()
 all_reduce()
 """
+
+
+def test_where_the_links_are_suspected_all_nodes_are_checked_before_the_next_round(job):
+    nodes = [job.node(name, "2", TOGETHER, "--log-level=info") for name in ("127.0.0.1", "127.0.0.2")]
+    first, second = (node.wait(timeout=150) for node in nodes)
+    assert (first.returncode, second.returncode) == (0, 0), (first, second)
+    before, told, after = first.stderr.partition("action: restart (hang 1 of 3)")
+    assert told and "nodes checked" not in before and "2 nodes checked in" in after, first
 
 
 def test_a_node_whose_own_check_fails_after_a_hang_is_out_though_no_check_was_asked_for(job, script, tmp_path):

@@ -77,10 +77,17 @@ def odd_functions(report):
     return [frame["function"] for frame in odd["stack"]]
 
 
-def test_a_rank_that_does_not_come_to_all_reduce_is_named_with_its_line(train):
-    job = train(STEPS + """
+HANGS = {
+    "sleeps": "time.sleep(10000)",
+    "holds the GIL in C": "import ctypes; ctypes.PyDLL(None).sleep(10000)",
+}
+
+
+@pytest.mark.parametrize("how", HANGS)
+def test_a_rank_that_does_not_come_to_all_reduce_is_named_with_its_line(train, how):
+    job = train(STEPS + f"""
 def load_batch():
-    time.sleep(10000)
+    {HANGS[how]}
 
 
 if rank == 1:

@@ -67,7 +67,7 @@ def assert_blames(job, rule, rank, frame, ranks=3):
     return report
 
 
-@pytest.mark.parametrize("load", ["gil", "spins"])
+@pytest.mark.parametrize("load", LOADS)
 def test_a_rank_that_does_not_come_is_named_with_the_line_where_it_stands(hanging, load):
     job = hanging(LOADS[load] + STEPS + """
 if rank == 1:
