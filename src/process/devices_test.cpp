@@ -10,7 +10,7 @@ using namespace elastic::process;
 
 namespace {
 
-const GpuInventory kFour{4, {"GPU-aaaa1", "GPU-aaab2", "GPU-bbbb3", "GPU-cccc4"}};
+const GpuInventory kFour{.count = 4, .uuids = {"GPU-aaaa1", "GPU-aaab2", "GPU-bbbb3", "GPU-cccc4"}};
 
 struct FakeRoot {
   FakeRoot() {
@@ -48,7 +48,7 @@ TEST_CASE("GPUs are named by UUID or by the beginning of one, if it is only one'
   CHECK(visible_gpus(kFour, "GPU-bbbb3,GPU-cccc") == 2);
   CHECK(visible_gpus(kFour, "GPU-aaa") == 0);
   CHECK(visible_gpus(kFour, "GPU-bbbb3,GPU-none,0") == 1);
-  CHECK(visible_gpus({2, {}}, "GPU-x,GPU-y") == 2);
+  CHECK(visible_gpus({.count = 2}, "GPU-x,GPU-y") == 2);
 }
 
 TEST_CASE("without a GPU nothing is visible, whatever the variable says") {
@@ -60,10 +60,59 @@ TEST_CASE("without a GPU nothing is visible, whatever the variable says") {
 TEST_CASE("GPUs are found in the driver's files, with their UUIDs") {
   const FakeRoot root;
   root.file("proc/driver/nvidia/gpus/0000:1a:00.0/information", "Model: \t\t H100\nGPU UUID: \t GPU-2\n");
-  root.file("proc/driver/nvidia/gpus/0000:0a:00.0/information", "GPU UUID: \t GPU-1\n");
+  root.file("proc/driver/nvidia/gpus/0000:0a:00.0/information", "Model: \t\t A100\nGPU UUID: \t GPU-1\n");
   const GpuInventory found = find_gpus(root.path);
   CHECK(found.count == 2);
   CHECK(found.uuids == std::vector<std::string>{"GPU-1", "GPU-2"});
+  CHECK(found.addresses == std::vector<std::string>{"0000:0a:00.0", "0000:1a:00.0"});
+  CHECK(!found.are_alike);
+}
+
+TEST_CASE("the address of each GPU that CUDA shows is known, in CUDA's order") {
+  const GpuInventory three{3, {"GPU-a", "GPU-b", "GPU-c"}, {"0000:0a:00.0", "0000:1a:00.0", "0000:2a:00.0"}};
+  const auto addresses = [&](const std::optional<std::string>& list) {
+    std::vector<std::string> found;
+    for (const VisibleGpu& gpu : find_visible_gpus(three, list, {})) found.push_back(gpu.address);
+    return found;
+  };
+  using Addresses = std::vector<std::string>;
+  CHECK(addresses({}) == three.addresses);
+  CHECK(addresses("2,0") == Addresses{"0000:2a:00.0", "0000:0a:00.0"});
+  CHECK(addresses("GPU-b") == Addresses{"0000:1a:00.0"});
+  CHECK(addresses("1,7,0") == Addresses{"0000:1a:00.0"});
+  CHECK(addresses("").empty());
+  CHECK(addresses("0,0").empty());
+  CHECK(addresses("MIG-x,1") == Addresses{"", "0000:1a:00.0"});
+  CHECK(find_visible_gpus(three, "MIG-x", {}).at(0).why ==
+        "which GPU has the UUID in CUDA_VISIBLE_DEVICES is not known without NVIDIA's library");
+}
+
+TEST_CASE("GPUs of several models are known by number only with CUDA_DEVICE_ORDER=PCI_BUS_ID") {
+  const GpuInventory mixed{2, {"GPU-a", "GPU-b"}, {"0000:0a:00.0", "0000:1a:00.0"}, false};
+  CHECK(find_visible_gpus(mixed, "1", "PCI_BUS_ID").at(0).address == "0000:1a:00.0");
+  CHECK(find_visible_gpus(mixed, "GPU-b", {}).at(0).address == "0000:1a:00.0");
+  for (const auto& order : {std::optional<std::string>(), std::optional<std::string>("FASTEST_FIRST")}) {
+    CHECK(find_visible_gpus(mixed, {}, order).at(0).address.empty());
+    CHECK(find_visible_gpus(mixed, "1", order).at(0).why ==
+          "the GPUs are of several models, which CUDA orders by speed; set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+}
+
+TEST_CASE("without the driver's files the PCI bus tells the GPUs' addresses, if it has as many") {
+  const FakeRoot root;
+  const auto device = [&](const std::string& address, const std::string& vendor, const std::string& kind) {
+    root.file("sys/bus/pci/devices/" + address + "/vendor", vendor + "\n");
+    root.file("sys/bus/pci/devices/" + address + "/class", kind + "\n");
+  };
+  root.file("dev/nvidia0", "");
+  device("0000:1a:00.0", "0x10de", "0x030200");
+  device("0000:01:00.0", "0x10de", "0x068000");  // a switch of NVLink
+  device("0000:02:00.0", "0x1002", "0x030000");
+  CHECK(find_gpus(root.path).addresses == std::vector<std::string>{"0000:1a:00.0"});
+  device("0000:0a:00.0", "0x10de", "0x030000");
+  CHECK(find_gpus(root.path).addresses.empty());
+  CHECK(find_visible_gpus(find_gpus(root.path), "0", {}).at(0).why ==
+        "/proc/driver/nvidia/gpus is not there, and /dev has not all GPUs of the PCI bus");
 }
 
 TEST_CASE("without the driver's files the device nodes are counted") {

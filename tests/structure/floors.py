@@ -16,6 +16,7 @@ ROOMS = {
     "src/base": [],
     "src/net": ["src/base"],
     "src/process": ["src/base", "src/net"],
+    "src/numa": ["src/base"],
     "src/output": ["src/base", "src/net"],
     "src/warm": ["src/base", "src/net", "src/process"],
     "src/status": ["src/base"],
@@ -66,6 +67,7 @@ PURE = [
     "health/report",
     "health/stacks",
     "health/timers",
+    "src/numa/binding", "src/numa/complaints", "src/numa/number_list", "src/numa/topology",
     "src/output/lines", "src/warm/rules",
 ]
 

@@ -1,0 +1,42 @@
+#include "src/numa/complaints.h"
+
+#include <algorithm>
+
+#include "src/base/text.h"
+
+namespace elastic::numa {
+namespace {
+
+struct Group {
+  Complaint first;
+  std::vector<int> ranks;
+};
+
+std::string text_of_group(const Group& group) {
+  const bool is_memory = group.first.kind == Complaint::Kind::kMemoryNotBound;
+  const bool is_other = group.first.kind == Complaint::Kind::kOtherCpus;
+  return format("the {} of {} {} {} {}: {}", is_memory ? "memory" : "CPUs", plural("local rank", group.ranks.size()),
+                rank_ranges(group.ranks), is_memory ? "is" : "are",
+                is_other ? "not those that were asked for" : "not bound", group.first.reason);
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<Complaint>& complaints) {
+  std::vector<Group> groups;
+  for (const Complaint& complaint : complaints) {
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+      return group.first.kind == complaint.kind && group.first.reason == complaint.reason;
+    });
+    if (same == groups.end()) {
+      groups.push_back({complaint, {complaint.local_rank}});
+    } else {
+      same->ranks.push_back(complaint.local_rank);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const Group& group : groups) texts.push_back(text_of_group(group));
+  return some_of(texts);
+}
+
+}  // namespace elastic::numa
