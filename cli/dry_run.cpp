@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "cli/numa_plan.h"
 #include "cli/run/hang_variables.h"
 #include "rendezvous/membership/ranks.h"
 #include "src/base/check.h"
@@ -87,6 +88,19 @@ run::WorkerCommand command_of(const run::LaunchSettings& settings, int local_ran
                       std::move(own));
 }
 
+Json json_of(const numa::Placement& placement) {
+  const auto numbers = [](const std::vector<int>& from) {
+    Json array = Json::array();
+    for (const int number : from) array.push(number);
+    return array;
+  };
+  const bool preferred = placement.memory == numa::Memory::kPreferred;
+  return Json::object()
+      .set("cpus", numbers(placement.cpus))
+      .set("memory_policy", placement.nodes.empty() ? Json() : Json(preferred ? "preferred" : "bind"))
+      .set("memory_nodes", numbers(placement.nodes));
+}
+
 std::string command_text(const std::vector<std::string>& arguments) {
   std::vector<std::string> quoted;
   for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
@@ -109,6 +123,9 @@ std::string dry_run_text(const LaunchPlan& plan) {
   const int workers = plan.settings.node.local_world_size;
   for (int rank = 0; rank < workers; ++rank) {
     out += format("\nlocal rank {}: {}\n", rank, command_text(command_of(plan.settings, rank).arguments));
+    if (const auto& placements = plan.settings.placements; !placements.empty()) {
+      out += format("  {}\n", text_of(placements.at(static_cast<std::size_t>(rank))));
+    }
     for (const auto& [name, value] : variables_of(plan, rank)) {
       out += format("  {}={}\n", name, printable(value, 4096));
     }
@@ -135,11 +152,15 @@ std::string dry_run_json(const LaunchPlan& plan, const ParsedFlags& flags) {
     for (std::string& argument : worker.arguments) command.push(std::move(argument));
     Json environment = Json::object();
     for (const auto& [name, value] : variables_of(plan, rank)) environment.set(name, value);
-    workers.push(Json::object()
+    Json shown = Json::object()
                      .set("local_rank", rank)
                      .set("program", std::move(worker.program))
                      .set("command", std::move(command))
-                     .set("environment", std::move(environment)));
+                     .set("environment", std::move(environment));
+    if (const auto& placements = plan.settings.placements; !placements.empty()) {
+      shown.set("binding", json_of(placements.at(static_cast<std::size_t>(rank))));
+    }
+    workers.push(std::move(shown));
   }
   Json warnings = Json::array();
   for (const std::string& warning : plan.warnings) warnings.push(warning);

@@ -334,29 +334,34 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kTorchrun,
      .group = kWorkers,
      .kind = kChoice,
-     .state = kLater,
      .has_variable = false,
      .metavar = "MODE",
      .words = "node|socket|exclusive|core-complex",
-     .help = "bind workers to CPUs near their GPU: node, socket, exclusive, core-complex"},
+     .help = "bind workers to CPUs near their GPU: node, socket, exclusive, core-complex",
+     .more =
+         "A worker runs on the CPUs of its GPU's NUMA node, or of all NUMA nodes of that socket; on its share of the "
+         "node's physical cores, which the GPUs of that node divide among them; or on one group of the node's CPUs "
+         "that share a cache of the highest level. Without a GPU the workers are spread over the NUMA nodes. CPUs "
+         "that elastic-run itself may not use are not given. numactl is not needed."},
     {.id = FlagId::kNumaAffinity,
      .name = "numa-affinity",
      .family = kDlrover,
      .group = kWorkers,
      .kind = kSwitch,
-     .state = kLater,
      .by_default = "false",
-     .help = "bind workers to the NUMA node of their GPU"},
+     .help = "bind workers to the CPUs and the memory of their GPU's NUMA node",
+     .more = "With --numa-binding, that chooses the CPUs."},
     {.id = FlagId::kMembindPolicy,
      .name = "membind-policy",
      .family = kDlrover,
      .group = kWorkers,
-     .state = kLater,
      .by_default = "preferred",
      .metavar = "POLICY",
      .words = "bind|preferred",
      .help = "memory policy for --numa-affinity",
-     .more = "It is bind or preferred; with any other word only the CPUs are bound."},
+     .more =
+         "With preferred, memory comes from the GPU's NUMA node as long as it has some; with bind, only from the NUMA "
+         "nodes of the worker's CPUs. With any other word only the CPUs are bound."},
 
     // --- Restart and stop
     {.id = FlagId::kMaxRestarts,

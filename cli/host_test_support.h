@@ -16,6 +16,7 @@ struct FakeHost : HostView {
   std::vector<std::string> own = {"/usr/local/bin/elastic-run"};
   int cpus = 6;
   int gpus = 0;
+  numa::Topology topology;
 
   void file(const std::string& path) { files[path] = {true, false, true, false}; }
   void program(const std::string& path) { files[path] = {true, false, true, true}; }
@@ -32,6 +33,10 @@ struct FakeHost : HostView {
   std::vector<std::string> own_paths() const override { return own; }
   int usable_cpus() const override { return cpus; }
   int visible_gpus(const std::optional<std::string>& visible) const override { return visible == "" ? 0 : gpus; }
+  numa::Topology numa_topology(numa::Mode, const std::optional<std::string>&,
+                               const std::optional<std::string>&) const override {
+    return topology;
+  }
   Result<std::string> read_file(const std::string& path, std::size_t) const override {
     const auto found = contents.find(path);
     if (found == contents.end()) return fail(path, "no such file");

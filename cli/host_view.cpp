@@ -10,10 +10,13 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
+#include "src/numa/read_topology.h"
 #include "src/process/devices.h"
 
 namespace elastic::cli {
@@ -57,6 +60,15 @@ int ThisHost::usable_cpus() const { return process::usable_cpus(); }
 
 int ThisHost::visible_gpus(const std::optional<std::string>& cuda_visible_devices) const {
   return process::visible_gpus(process::find_gpus(), cuda_visible_devices);
+}
+
+numa::Topology ThisHost::numa_topology(numa::Mode mode, const std::optional<std::string>& cuda_visible_devices,
+                                       const std::optional<std::string>& cuda_device_order) const {
+  std::vector<numa::Gpu> gpus;
+  for (auto& gpu : process::find_visible_gpus(process::find_gpus(), cuda_visible_devices, cuda_device_order)) {
+    gpus.push_back({.address = std::move(gpu.address), .why_unknown = std::move(gpu.why)});
+  }
+  return numa::read_topology("/", mode, process::allowed_cpus(), std::move(gpus));
 }
 
 Result<std::string> ThisHost::read_file(const std::string& path, std::size_t most) const {

@@ -5,6 +5,7 @@
 
 #include "cli/check_plan.h"
 #include "cli/meeting_plan.h"
+#include "cli/numa_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
 #include "cli/warm_plan.h"
@@ -204,6 +205,7 @@ Status Planner::plan_program() {
   plan_.settings.entry_point = checked_.run_path ? "run_script_path" : program->path.substr(slash + 1);
   plan_.settings.workers_end_together = checked_.run_path;
   plan_warm(flags_, checked_, *program, plan_);
+  plan_numa(flags_, environment_, host_, plan_);
   plan_.settings.program = std::move(program->path);
   plan_.settings.worker.arguments = std::move(program->arguments);
   plan_.settings.title = std::move(program->title);

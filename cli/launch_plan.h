@@ -11,6 +11,8 @@
 #include "cli/run/worker_environment.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"
+#include "src/numa/binding.h"
+#include "src/numa/topology.h"
 
 namespace elastic::cli {
 
@@ -36,6 +38,10 @@ class HostView {
   virtual int usable_cpus() const = 0;
   // NVIDIA GPUs that CUDA would show with this CUDA_VISIBLE_DEVICES (nothing: not set).
   virtual int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const = 0;
+  // What the binding of such workers needs of CPUs, NUMA nodes and the GPUs that CUDA would show with this
+  // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (nothing: not set).
+  virtual numa::Topology numa_topology(numa::Mode mode, const std::optional<std::string>& cuda_visible_devices,
+                                       const std::optional<std::string>& cuda_device_order) const = 0;
   // A file's bytes; fails with the system's reason, or where it has more than `most`.
   virtual Result<std::string> read_file(const std::string& path, std::size_t most) const = 0;
   // "6f1e...-...": a random UUID of version 4.

@@ -113,6 +113,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       link_timer_(loop),
       narrator_(narrator_settings(settings)),
       torch_events_(make_torch_events(settings)),
+      bindings_(settings.placements),
       store_(loop, settings.store),
       check_(loop, check_settings(settings),
              {.on_checked = [this](agent::NodeChecked checked) { on(std::move(checked)); },

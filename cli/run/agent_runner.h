@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run/bindings.h"
 #include "cli/run/check_runner.h"
 #include "cli/run/error_file_watch.h"
 #include "cli/run/event_log.h"
@@ -152,6 +153,7 @@ class AgentRunner {
   std::int64_t workers_failed_ = 0;  // not counting those that were stopped
   std::int64_t warm_started_ = 0;    // of workers_started_
   std::int64_t spared_cpu_ms_ = 0;   // by those
+  Bindings bindings_;
   store::StoreHost store_;
   CheckRunner check_;
   ProgressHost progress_;

@@ -102,8 +102,10 @@ void AgentRunner::start_fresh(const agent::StartWorkers& order) {
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     const auto command = worker_command(order, local_rank);
     if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
-    const auto pid = workers_.start(local_rank, *command);
+    process::BindingRefusal refusal;
+    const auto pid = workers_.start(local_rank, *command, &refusal);
     output_.started(local_rank);
+    bindings_.started(local_rank, refusal);
     if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
     progress_.started(local_rank, *pid);
     hang_.started(local_rank, *pid);
@@ -111,6 +113,7 @@ void AgentRunner::start_fresh(const agent::StartWorkers& order) {
     on(agent::WorkerStarted{local_rank, *pid});
     if (local_rank == 0) warm_.round_began(false, restarts_left_, *command, *pid);
   }
+  bindings_.tell();
 }
 
 // `warm`: the pids of workers that are there already; without them fresh ones are started.
@@ -179,7 +182,8 @@ Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& 
                           .environment = *inherited_environment_,
                           .variables = as_environment(*variables),
                           .standard_output = ends->out,
-                          .standard_error = ends->err};
+                          .standard_error = ends->err,
+                          .binding = bindings_.of(local_rank)};
 }
 
 }  // namespace elastic::run

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "src/base/text.h"
@@ -57,11 +58,15 @@ struct Prepared {
   int standard_output;
   int standard_error;
   int channel;
+  const Binding* binding;
   int handed_over = -1;  // the socket from which the child takes those from kFirstHandedOver on
   bool born_in_cgroup = false;
   // The descriptors are still the launcher's own; those from `first_unneeded` on are not to be copied.
   bool shares_descriptors = false;
   int first_unneeded = kFirstOther;
+  // The child says here what of its binding is refused, as an errno.
+  volatile int cpus_refused = 0;
+  volatile int memory_refused = 0;
 };
 
 // What become() returns where the child cannot get a descriptor table of its own (before Linux 5.9, or by seccomp).
@@ -90,8 +95,22 @@ int place_channel(int given) {
   return result < 0 ? errno : 0;
 }
 
+// Runs in the child, which goes on where the kernel refuses. The plain calls, since the C library's may do more.
+void bind(Prepared& prepared) {
+  if (prepared.binding == nullptr) return;
+  const auto& [cpus, policy, nodes] = *prepared.binding;
+  if (!cpus.empty() && syscall(SYS_sched_setaffinity, 0, cpus.size() * sizeof cpus[0], cpus.data()) != 0) {
+    prepared.cpus_refused = errno;
+  }
+  // The kernel looks at one bit less than it is told.
+  const std::size_t bits = nodes.size() * static_cast<std::size_t>(std::numeric_limits<unsigned long>::digits) + 1;
+  if (!nodes.empty() && syscall(SYS_set_mempolicy, policy, nodes.data(), bits) != 0) {
+    prepared.memory_refused = errno;
+  }
+}
+
 // Runs in the child. Returns the errno of what failed; does not return when the program runs.
-int become(const Prepared& prepared) {
+int become(Prepared& prepared) {
   if (setsid() < 0) return errno;
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno;
   // The launcher may have died before the line above took effect.
@@ -116,6 +135,7 @@ int become(const Prepared& prepared) {
   if (sigaction(SIGCHLD, &context.inherited.child_action, nullptr) != 0) return errno;
   if (setrlimit(RLIMIT_NOFILE, &context.inherited.open_files) != 0) return errno;
   close_descriptors_from(prepared.channel < 0 ? kFirstOther : kChannel + 1, context.inherited.open_files.rlim_cur);
+  bind(prepared);
   if (sigprocmask(SIG_SETMASK, &context.inherited.signal_mask, nullptr) != 0) return errno;
   execve(prepared.path, prepared.argv, prepared.envp);
   return errno;
@@ -162,6 +182,11 @@ Result<std::optional<HandOver>> hand_over(const Command& command) {
   return way;
 }
 
+void reap(pid_t pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 std::unexpected<Error> cannot_execute(const std::string& path, int error_number) {
   std::string remedy;
   if (error_number == ENOEXEC) remedy = "give it a #! line or build it for this machine";
@@ -181,11 +206,12 @@ InheritedState InheritedState::capture() {
   return state;
 }
 
-Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
+Result<pid_t> spawn(const Command& command, const SpawnContext& context, BindingRefusal* refusal) {
   const std::vector<char*> argv = pointers(command.arguments);
   const std::vector<char*> envp = pointers(command.environment, command.variables);
-  Prepared prepared{command.path.c_str(),   argv.data(),    envp.data(), &context, getpid(), command.standard_output,
-                    command.standard_error, command.channel};
+  Prepared prepared{
+      command.path.c_str(),   argv.data(),     envp.data(),    &context, getpid(), command.standard_output,
+      command.standard_error, command.channel, command.binding};
   const auto way = hand_over(command);
   if (!way) return std::unexpected(way.error());
   if (*way) prepared.handed_over = (*way)->out();
@@ -208,8 +234,7 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
   }
   if (made > 0) pid = static_cast<pid_t>(made);
   if (child_error == kSharesDescriptors) {
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid);
     pid = -1;
     child_error = 0;
   }
@@ -234,10 +259,10 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context) {
                       fork_error == EAGAIN ? "raise the limit of processes (ulimit -u, pids.max)" : "");
   }
   if (child_error != 0) {
-    while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    reap(pid);
     return cannot_execute(command.path, child_error);
   }
+  if (refusal != nullptr) *refusal = {.cpus = prepared.cpus_refused, .memory = prepared.memory_refused};
   return pid_t{pid};
 }
 

@@ -26,6 +26,20 @@ struct InheritedState {
 // it waits for the others (end_gate.h), the import server its socket (src/warm).
 inline constexpr int kChannel = 3;
 
+// Where a program may run and where its memory comes from, as the kernel takes it: bit n of all words, in order, is CPU
+// or NUMA node n.
+struct Binding {
+  std::vector<unsigned long> cpus = {};   // empty: those that we have
+  int memory_policy = 0;                  // of set_mempolicy(): MPOL_BIND, MPOL_PREFERRED
+  std::vector<unsigned long> nodes = {};  // empty: the policy that we have
+};
+
+// What of a Binding the kernel has refused: errno values; 0: nothing.
+struct BindingRefusal {
+  int cpus = 0;
+  int memory = 0;
+};
+
 // One program to start.
 struct Command {
   std::string path;                    // the file to execute, already looked up
@@ -39,6 +53,8 @@ struct Command {
   int standard_error = -1;
   // Its descriptor kChannel, which must be open until spawn() returns; -1: none.
   int channel = -1;
+  // Must live until spawn() returns; null: it runs where we do.
+  const Binding* binding = nullptr;
 };
 
 // Settings that all children of the launcher share.
@@ -55,8 +71,9 @@ struct SpawnContext {
 // Starts a program in a new session (so that session, process group and pid are one number). It has the
 // inherited state, the default action for SIGPIPE, our stdin, working directory and umask, and no
 // descriptors but those of the command. It is killed by SIGKILL when the calling thread ends. Returns its pid once the
-// program runs; the caller reaps it. Fails with the system's reason when it cannot be started or executed.
-Result<pid_t> spawn(const Command& command, const SpawnContext& context);
+// program runs; the caller reaps it. Fails with the system's reason when it cannot be started or executed. A program
+// whose binding the kernel refuses runs without it; `refusal`, if it is not null, is told.
+Result<pid_t> spawn(const Command& command, const SpawnContext& context, BindingRefusal* refusal = nullptr);
 
 // Executes the program of that file in this process, with the inherited signal mask; nothing else may have been
 // changed. Returns only where it cannot be executed, with the reason. `arguments`: argv.

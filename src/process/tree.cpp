@@ -76,10 +76,10 @@ Status WorkerTree::let_wait_for_each_other(int count) {
   return {};
 }
 
-Result<pid_t> WorkerTree::start(int local_rank, Command command) {
+Result<pid_t> WorkerTree::start(int local_rank, Command command, BindingRefusal* refusal) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
   if (end_gate_ && local_rank != kHelper) command.channel = end_gate_->workers_end();
-  const auto pid = spawn(command, context_);
+  const auto pid = spawn(command, context_, refusal);
   if (pid) workers_.emplace(local_rank, Worker{.pid = *pid});
   return pid;
 }

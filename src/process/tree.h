@@ -45,8 +45,8 @@ class WorkerTree {
   // where no socket can be made.
   Status let_wait_for_each_other(int count);
 
-  // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does.
-  Result<pid_t> start(int local_rank, Command command);
+  // Starts one worker; `local_rank` must not be in use. Returns its pid. Fails as spawn() does, and tells `refusal`.
+  Result<pid_t> start(int local_rank, Command command, BindingRefusal* refusal = nullptr);
 
   // A process that is this one's child already becomes a worker; `local_rank` must not be in use. It must lead a
   // session and a process group.

@@ -21,6 +21,7 @@ from common import Goal, Spread, positive, say
 from training import EXAMPLE, OURS, TORCHRUN, NotDone, unless_broken, variables_of
 
 NO_LOGS, BARE, TORCHRUN_QUICK = "elastic-run, no logs", "bare loop", "torchrun, 1 ms"
+BOUND = "elastic-run, bound"
 
 CRASH_AT, CHECKPOINT_EVERY = 8, 5  # steps
 TRAINING_TIMEOUT_S = 300
@@ -36,7 +37,7 @@ Order: the launchers take turns, another one first in each round; torchrun is in
 are taken between the runs' medians in the same round; their median counts. Each ran once before, uncounted.
 Bare loop: a static C program that starts the workers by vfork, setsid and execve, sends SIGTERM to each
 one's group when one has died, waits for all of them and starts them again. It does nothing else.
-No logs: --log-dir=/dev/null. 1 ms: --monitor-interval=0.001 instead of torchrun's own 0.1 s.
+No logs: --log-dir=/dev/null. Bound: --numa-binding=node --numa-affinity. 1 ms: --monitor-interval=0.001 instead of torchrun's own 0.1 s.
 Training: rank 1 of examples/fashion_mnist.py says that it kills itself at a step; the figure is from that
 line until the line of the first step done after the restart, as they are read from the launcher's output.
 torchrun has TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, without which gloo may fail after its restarts. Broke:
@@ -144,23 +145,24 @@ def command_of(contender, programs, ranks, restarts):
     """The launcher's command line; the worker's path for the marks is to be added."""
     if contender == BARE:
         return [programs[BARE], str(ranks), programs["worker"]]
-    more = {NO_LOGS: ["--log-dir=/dev/null"], TORCHRUN_QUICK: ["--monitor-interval=0.001"]}
-    launcher = programs[OURS if contender in (OURS, NO_LOGS) else TORCHRUN]
+    more = {NO_LOGS: ["--log-dir=/dev/null"], BOUND: ["--numa-binding=node", "--numa-affinity"],
+            TORCHRUN_QUICK: ["--monitor-interval=0.001"]}
+    launcher = programs[OURS if contender in (OURS, NO_LOGS, BOUND) else TORCHRUN]
     return [launcher, "--standalone", "--no-python", f"--nproc-per-node={ranks}",
             f"--max-restarts={restarts}", *more.get(contender, []), programs["worker"]]
 
 
 def restart_rounds(programs, args, temporary):
     """{contender: {round: [ms of each restart]}}; in each round another contender comes first."""
-    two_kinds = [OURS, NO_LOGS, BARE]
-    all_kinds = [*two_kinds, TORCHRUN, TORCHRUN_QUICK]
+    without_torchrun = [OURS, NO_LOGS, BOUND, BARE]
+    all_kinds = [*without_torchrun, TORCHRUN, TORCHRUN_QUICK]
     measured = {contender: {} for contender in all_kinds}
     for contender in all_kinds:
         restarts_of_one_run(contender, programs, args.ranks, 1, temporary)
     with_torchrun = {index * args.runs // args.torchrun_runs for index in range(args.torchrun_runs)}
     for number in range(args.runs):
         say(f"restarts: round {number + 1} of {args.runs}")
-        turns = all_kinds if number in with_torchrun else two_kinds
+        turns = all_kinds if number in with_torchrun else without_torchrun
         # Rounds with torchrun and those without take turns each for themselves: all come first equally.
         first = sum((other in with_torchrun) == (number in with_torchrun) for other in range(number))
         for turn in range(len(turns)):
@@ -259,7 +261,9 @@ def medians(rounds):
 
 def judge(gaps):
     ratio = Spread.of(common.pairs(medians(gaps[OURS]), medians(gaps[BARE])))
-    return [Goal("restart: times the bare loop", 1.3, False, ratio)]
+    bound = Spread.of(common.pairs(medians(gaps[BOUND]), medians(gaps[OURS])))
+    return [Goal("restart: times the bare loop", 1.3, False, ratio),
+            Goal("restart, bound: times that without a binding", 1.02, False, bound)]
 
 
 def report(args, machine, versions, gaps, training_and_broke, goals):

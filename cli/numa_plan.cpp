@@ -1,0 +1,73 @@
+#include "cli/numa_plan.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/base/text.h"
+#include "src/numa/complaints.h"
+
+namespace elastic::cli {
+namespace {
+
+// One of the words of --numa-binding; --numa-affinity alone means the node.
+numa::Mode mode_of(std::string_view word) {
+  if (word == "socket") return numa::Mode::kSocket;
+  if (word == "exclusive") return numa::Mode::kExclusive;
+  return word == "core-complex" ? numa::Mode::kCoreComplex : numa::Mode::kNode;
+}
+
+// dlrover-run's rule: with any other word only the CPUs are bound.
+numa::Memory memory_of(std::string_view word) {
+  if (word == "bind") return numa::Memory::kBound;
+  return word == "preferred" ? numa::Memory::kPreferred : numa::Memory::kAny;
+}
+
+std::string warning_about(const std::vector<numa::Placement>& placements) {
+  std::vector<numa::Complaint> complaints;
+  for (std::size_t rank = 0; rank < placements.size(); ++rank) {
+    if (placements[rank].why_other.empty()) continue;
+    complaints.push_back({.kind = placements[rank].cpus.empty() ? numa::Complaint::Kind::kCpusNotBound
+                                                                : numa::Complaint::Kind::kOtherCpus,
+                          .local_rank = static_cast<int>(rank),
+                          .reason = placements[rank].why_other});
+  }
+  return numa::text_of(complaints);
+}
+
+}  // namespace
+
+void plan_numa(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan) {
+  const std::string& mode = flags.text(FlagId::kNumaBinding);
+  const bool binds_memory = flags.on(FlagId::kNumaAffinity);
+  if (!binds_memory && flags.is_given(FlagId::kMembindPolicy)) {
+    plan.warnings.push_back(format("{}: it is only used with --numa-affinity", flags.input(FlagId::kMembindPolicy)));
+  }
+  if (mode.empty() && !binds_memory) return;
+  const numa::Wish wish{.mode = mode_of(mode),
+                        .memory = binds_memory ? memory_of(flags.text(FlagId::kMembindPolicy)) : numa::Memory::kAny};
+  const numa::Topology topology = host.numa_topology(wish.mode, elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"),
+                                                     elastic::lookup(environment, "CUDA_DEVICE_ORDER"));
+  const FlagId asked = mode.empty() ? FlagId::kNumaAffinity : FlagId::kNumaBinding;
+  plan.entries.push_back({"NUMA binding",
+                          format("{}, {}", mode.empty() ? "node" : mode,
+                                 topology.gpus.empty() ? "by local rank (no NVIDIA GPU is visible)" : "by GPU"),
+                          flags.origin_text(asked)});
+  plan.settings.placements = numa::place_workers(topology, wish, plan.settings.node.local_world_size);
+  std::string warning = warning_about(plan.settings.placements);
+  if (!warning.empty()) plan.warnings.push_back(format("{}: {}", flags.input(asked), warning));
+}
+
+std::string text_of(const numa::Placement& placement) {
+  std::string text = placement.cpus.empty()
+                         ? std::string("not bound to CPUs")
+                         : format("{} {}", plural("CPU", placement.cpus.size()), rank_ranges(placement.cpus));
+  if (placement.nodes.empty()) return text + "; memory of any NUMA node";
+  return text + format("; memory of {} {}{}", plural("NUMA node", placement.nodes.size()), rank_ranges(placement.nodes),
+                       placement.memory == numa::Memory::kPreferred ? " preferred" : " only");
+}
+
+}  // namespace elastic::cli

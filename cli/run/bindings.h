@@ -1,0 +1,30 @@
+#pragma once
+
+#include <vector>
+
+#include "src/numa/binding.h"
+#include "src/numa/complaints.h"
+#include "src/process/spawn.h"
+
+namespace elastic::run {
+
+// The places of this node's workers as process::spawn() takes them, and the one warning where the kernel refuses some.
+class Bindings {
+ public:
+  // `placements`: by local rank; empty where nothing is bound.
+  explicit Bindings(const std::vector<numa::Placement>& placements);
+
+  // Null where the worker is not bound. It lives as long as this.
+  const process::Binding* of(int local_rank) const;
+  // A worker has been started; what the kernel has refused of its binding.
+  void started(int local_rank, const process::BindingRefusal& refusal);
+  // All workers of a round have been started. Warns of those that are not bound; once, for the next rounds are alike.
+  void tell();
+
+ private:
+  std::vector<process::Binding> bindings_;
+  std::vector<numa::Complaint> complaints_;
+  bool has_told_ = false;
+};
+
+}  // namespace elastic::run
