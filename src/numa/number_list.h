@@ -12,10 +12,10 @@ namespace elastic::numa {
 inline constexpr int kMostNumbers = 1 << 16;
 
 // Reads a list as sysfs writes it: "0-3,8,10-11", with a line end or none. Returns the numbers sorted, each once;
-// an empty list has none. Nothing where it is no such list.
+// an empty list has none. Nothing where it is no such list, or has a number from kMostNumbers on.
 std::optional<std::vector<int>> parse_number_list(std::string_view text);
 
-// The set as the kernel's calls take it: bit n of all words, in order, is the number n.
+// The set as the kernel's calls take it: bit n of all words, in order, is the number n. Each is below kMostNumbers.
 std::vector<unsigned long> mask_of(std::span<const int> numbers);
 
 // The numbers that are in both; both are sorted, as is the result.

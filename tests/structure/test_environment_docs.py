@@ -17,6 +17,7 @@ GIVES_WORKERS_THEIRS = "cli/run/worker_environment.cpp"
 OTHERS = {
     "cli/detect/detect.cpp": {"USR1", "USR2"},
     "cli/main.cpp": {"INFO"},
+    "cli/numa_plan.cpp": {"CPU"},
     "cli/parse.cpp": {"SCRIPT"},
     "health/probe/probe_process.cpp": {"NCCL_COMM_ID"},  # taken away from the probe
 }
