@@ -27,8 +27,9 @@ def cpus(pid):
 policy, nodes = ctypes.c_int(-1), (ctypes.c_ulong * 16)()
 ctypes.CDLL(None).syscall({GET_MEMPOLICY}, ctypes.byref(policy), nodes, 1024, None, 0)
 restart = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-print((restart, int(os.environ["RANK"]), cpus("self"), policy.value,
-       [node for node in range(1024) if nodes[node // 64] >> node % 64 & 1], cpus(os.getppid())), flush=True)
+place = (restart, int(os.environ["RANK"]), cpus("self"), policy.value,
+         [node for node in range(1024) if nodes[node // 64] >> node % 64 & 1], cpus(os.getppid()))
+os.write(1, f"{{place}}\\n".encode())  # at once: the ranks share a pipe
 if restart < int(os.environ["TORCHELASTIC_MAX_RESTARTS"]):
     pathlib.Path(f"{{restart}}.{{os.environ['RANK']}}").touch()
     while os.environ["RANK"] != "0":
