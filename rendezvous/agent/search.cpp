@@ -30,6 +30,7 @@ void Search::knows(std::vector<Successor> successors) {
   successors_ = std::move(successors);
   silent_.reset();
   to_look_at_.clear();
+  to_wait_for_.reset();
   looked_at_.reset();
   dialing_.reset();
   retry_ms_.reset();
@@ -51,6 +52,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   doors_opened_ = 0;
   is_on_ = !successors_.empty();
   to_look_at_.clear();
+  to_wait_for_.reset();
   looked_at_.reset();
   if (vain_ == 0) silent_.reset();
   times_ = times;
@@ -63,16 +65,11 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   hops_ = 0;
 }
 
-// Those that may take their time come first, so that what the others have answered is fresh when the agent goes on.
 // Who has voted in vain, or is done, looks also where the nodes meet: the process there may be of another start than
 // the successor on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
 void Search::look_round() {
+  to_wait_for_ = silent_;
   look_at_those_that_answer();
-  for (std::size_t place = 0; place <= successors_.size(); ++place) {
-    if (silent_[place]) to_look_at_.push_back(place);
-  }
-  has_answer_ = false;
-  is_stale_ = false;
 }
 
 // The lost coordinator's own process is no candidate so soon. One that has stood in vain, or that a node that is done
@@ -87,15 +84,13 @@ void Search::look_at_those_that_answer() {
   }
 }
 
-// The one that was looked at has answered, or has not: then what others had answered before is old by now, and they are
-// looked at once more.
+// If it was waited for in vain, a candidate may have risen among the others meanwhile: those that answer are looked at
+// once more before the next one is waited for. So nobody looks away from them for longer than one step, and a candidate
+// stands for longer than that.
 void Search::was_looked_at(std::int64_t now_ms) {
-  if (!looked_at_) return;
-  const bool is_silent = now_ms >= asked_ms_ + step_ms();
-  if (is_silent) silent_.set(*looked_at_);
-  is_stale_ = is_stale_ || (is_silent && has_answer_);
-  has_answer_ = has_answer_ || !is_silent;
-  if (to_look_at_.empty() && std::exchange(is_stale_, false)) look_at_those_that_answer();
+  if (!looked_at_ || now_ms < asked_ms_ + step_ms()) return;
+  silent_.set(*looked_at_);
+  look_at_those_that_answer();
 }
 
 std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
@@ -123,9 +118,14 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     return door_of(*lost);
   }
   const bool is_late = !dialing_ && now_ms >= began_ms_ + times_.renewal_ms();
-  const bool begins_to_look = is_done_ ? to_look_at_.empty() : !looked_at_ && (vain_ > 0 || is_late);
+  const bool begins_to_look = is_done_ ? has_looked_round() : !looked_at_ && (vain_ > 0 || is_late);
   if (begins_to_look) look_round();
   looked_at_.reset();
+  for (std::size_t place = 0; to_look_at_.empty() && to_wait_for_.any(); ++place) {
+    if (!to_wait_for_[place]) continue;
+    to_wait_for_.reset(place);
+    to_look_at_.push_back(place);
+  }
   if (!to_look_at_.empty()) {
     looked_at_ = to_look_at_.back();
     to_look_at_.pop_back();
@@ -182,7 +182,7 @@ std::int64_t Search::step_ms() const {
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {
   if (sent_to_) return now_ms;
   if (!is_on_) return {};
-  const bool rests = is_done_ && to_look_at_.empty();  // all have been looked at
+  const bool rests = is_done_ && has_looked_round();
   if (looks_round()) return rests ? std::max(now_ms, asked_ms_ + SuccessorDialing::kStepMs) : now_ms;
   if (retry_ms_) return now_ms + std::max<std::int64_t>(*retry_ms_, 1);
   if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);

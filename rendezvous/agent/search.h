@@ -69,6 +69,7 @@ class Search {
   std::int64_t step_ms() const;
   void look_round();
   void look_at_those_that_answer();
+  bool has_looked_round() const { return to_look_at_.empty() && to_wait_for_.none(); }
   void was_looked_at(std::int64_t now_ms);
   enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
 
@@ -82,21 +83,20 @@ class Search {
   protocol::LeaseTimes times_;
   std::int64_t began_ms_ = 0;
   std::int64_t asked_ms_ = 0;
-  std::size_t successor_ = 0;             // kSuccessor: which was asked
-  std::int64_t successor_since_ms_ = 0;   // kSuccessor: when it was asked first
-  std::size_t begins_with_ = 0;           // the first one that is asked in this search
-  protocol::AgentId shunned_ = 0;         // a new start of a node, no successor: has stood in vain
-  std::size_t doors_opened_ = 0;          // in this search
-  std::vector<std::size_t> to_look_at_;   // successors, the next one last
-  std::optional<std::size_t> looked_at_;  // the last one was asked for that
-  std::bitset<succession::kMostSuccessors + 1>
-      silent_;               // those that did not answer then; the last is the meeting place
-  bool has_answer_ = false;  // one of those that were looked at has answered
-  bool is_stale_ = false;    // since then another one was waited for, in vain
-  std::optional<succession::SuccessorDialing> dialing_;  // since the agent is free
-  std::optional<DoorTarget> sent_to_;                    // is asked next
-  std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long
-  std::int64_t longest_pause_ms_ = 0;                    // before a door that is not open is asked again
+  std::size_t successor_ = 0;            // kSuccessor: which was asked
+  std::int64_t successor_since_ms_ = 0;  // kSuccessor: when it was asked first
+  std::size_t begins_with_ = 0;          // the first one that is asked in this search
+  protocol::AgentId shunned_ = 0;        // a new start of a node, no successor: has stood in vain
+  std::size_t doors_opened_ = 0;         // in this search
+  using Places = std::bitset<succession::kMostSuccessors + 1>;  // successors, and the meeting place as the last
+  std::vector<std::size_t> to_look_at_;                         // places, the next one last
+  std::optional<std::size_t> looked_at_;                        // the last one was asked for that
+  Places silent_;                                               // those that did not answer then
+  Places to_wait_for_;                                          // those of them that are to be looked at once more
+  std::optional<succession::SuccessorDialing> dialing_;         // since the agent is free
+  std::optional<DoorTarget> sent_to_;                           // is asked next
+  std::optional<std::int64_t> retry_ms_;                        // the last one asked is asked again after so long
+  std::int64_t longest_pause_ms_ = 0;                           // before a door that is not open is asked again
 };
 
 }  // namespace elastic::agent

@@ -87,6 +87,20 @@ TEST_CASE("a candidate waits for more votes after each one, and for those who ha
   SUBCASE("but not for ever") { CHECK(job.pass_with({1, 2}, 200).all<Resigned>().size() == 2); }
 }
 
+TEST_CASE("a candidate that all nodes of the round have left stands no longer than one of them takes to come back") {
+  Three earlier;
+  Later job(earlier);
+  job.comes(1);
+  job.join(9);  // it has no vote
+  job.on(SessionEnded{1, "reset"});
+  CHECK(job.pass_with({9}, 200).all<Resigned>().empty());
+  SUBCASE("nobody comes") { CHECK(job.pass_with({9}, 100).all<Resigned>().size() == 1); }
+  SUBCASE("it comes back") {
+    job.comes(1);
+    CHECK(job.pass_with({1, 9}, 1'500).all<Resigned>().empty());
+  }
+}
+
 TEST_CASE("a candidate keeps out no node that it loses: it needs every vote") {
   JobRules rules = kMajority;
   rules.node_losses = 1;

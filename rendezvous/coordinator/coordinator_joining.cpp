@@ -264,7 +264,7 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
-  const bool is_new = !facts.verdict && (!round_ || facts.round > *round_);
+  const bool is_new = !facts.verdict && (!round_ || rebuilding_.is_later(facts));
   if (facts.verdict) {
     budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.verdict->restarts_used));
   } else if (is_new) {
@@ -277,7 +277,10 @@ bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
     return true;
   }
   if (is_new) take_over_round(facts, out);
-  if (reports_round(state_, rebuilding_, facts)) inherit(facts.carried, out);
+  if (reports_round(state_, rebuilding_, facts)) {
+    rebuilding_.is_reported(facts);
+    inherit(facts.carried, out);
+  }
   return is_new || state_ == State::kRebuilding;
 }
 
@@ -333,6 +336,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
     // Nodes that reported an older round do not know that it is over.
     std::vector<Node*> older;
     for (auto& [agent, node] : roster_.nodes()) {
+      node.seat.reset();
       if (node.standing() != Standing::kReady) older.push_back(&node);
     }
     for (Node* node : older) {

@@ -77,6 +77,31 @@ TEST_CASE("restarts count as in the latest round that is reported, not as in one
   }
 }
 
+TEST_CASE("a round of a later coordinator is later than one of an earlier coordinator, which may have counted on") {
+  const auto given_in = [](std::uint64_t term, NodeJoins joins) {
+    joins.facts.carried = {term << 32 | 1, encode(CarriedState{})};
+    return joins;
+  };
+  for (const bool comes_first : {true, false}) {
+    After job(job_terms(1, 2, 3), 2);
+    NodeJoins counted_on = given_in(2, job.report(0, Activity::kIdle));
+    counted_on.agent = 3;
+    counted_on.facts.round = 6;
+    counted_on.facts.membership = 4712;
+    counted_on.facts.restart_count = 0;
+    if (comes_first) job.back(3, counted_on);
+    // If only one of them has had word of the coordinator that took their round over, that is enough.
+    job.back(1, given_in(comes_first ? 3 : 1, job.report(0, Activity::kIdle)));
+    job.back(2, given_in(3, job.report(1, Activity::kIdle)));
+    if (!comes_first) job.back(3, counted_on);
+    CHECK(job.coordinator.round() == 5U);
+    const auto rounds = job.pass_with({1, 2, 3}, 5'000).all<PrepareRound>();
+    REQUIRE(rounds.size() == 2);
+    for (const NodeId member : {1u, 2u}) CHECK(rounds.at(member - 1).first == member);
+    CHECK(rounds.front().second.restart_count == 2);
+  }
+}
+
 TEST_CASE("a false alarm that the coordinator before had not concluded costs no restart, and is remembered") {
   for (const bool is_false_alarm : {true, false}) {
     CAPTURE(is_false_alarm);

@@ -107,6 +107,12 @@ bool Mandate::is_to_ask(std::int64_t now_ms) {
 
 std::optional<std::int64_t> Mandate::look(const membership::Roster& roster, std::int64_t now_ms, Effects& out) {
   if (!candidacy_) return {};
+  const auto may_vote = [](const auto& entry) { return entry.second.session && entry.second.belongs; };
+  if (std::ranges::any_of(roster.nodes(), may_vote)) {
+    alone_since_ms_.reset();
+  } else if (!alone_since_ms_) {
+    alone_since_ms_ = now_ms;
+  }
   if (is_to_ask(now_ms)) ask(roster, out);
   auto office = candidacy_->elected(now_ms);
   if (!office) return {};
@@ -196,8 +202,12 @@ std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>&
 }
 
 // When no more votes come, others may have a candidate of their own: the sooner one gives way the sooner the votes
-// gather.
-std::int64_t Mandate::stands_until() const { return std::min(stands_until_ms_, voted_ms_ + times_.next_vote_ms()); }
+// gather. That of a node which has left again keeps the others from each other all the more: whoever looks for a
+// candidate takes this one for it.
+std::int64_t Mandate::stands_until() const {
+  const std::int64_t until_ms = std::min(stands_until_ms_, voted_ms_ + times_.next_vote_ms());
+  return alone_since_ms_ ? std::min(until_ms, *alone_since_ms_ + protocol::LeaseTimes::kConnectMs) : until_ms;
+}
 
 std::string Mandate::why_over(std::int64_t now_ms) const {
   if (candidacy_ && now_ms >= stands_until()) {

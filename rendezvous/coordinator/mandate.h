@@ -117,7 +117,8 @@ class Mandate {
   Doors doors_;
   std::optional<protocol::NextRound> next_round_;
   std::int64_t stands_until_ms_ = 0;
-  std::int64_t voted_ms_ = 0;  // when the last vote came
+  std::int64_t voted_ms_ = 0;                   // when the last vote came
+  std::optional<std::int64_t> alone_since_ms_;  // while it stands: no node of the round is here
   std::optional<std::int64_t> lent_ms_;
 };
 

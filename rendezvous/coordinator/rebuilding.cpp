@@ -39,7 +39,8 @@ bool other_half_is_nowhere(const Rebuilding::View& view) {
 }  // namespace
 
 void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& lease, std::int64_t now_ms) {
-  round_ = Round{.number = facts.round,
+  round_ = Round{.term = facts.carried.term(),
+                 .number = facts.round,
                  .incarnation = facts.incarnation,
                  .membership = facts.membership,
                  .node_count = facts.place.node_count,
@@ -49,10 +50,17 @@ void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& leas
   empty_.clear();
 }
 
+bool Rebuilding::is_later(const AgentFacts& facts) const {
+  if (!round_) return true;
+  return !is_of_round(facts) && std::pair(facts.carried.term(), facts.round) > std::pair(round_->term, round_->number);
+}
+
 bool Rebuilding::is_of_round(const AgentFacts& facts) const {
   return round_ && facts.incarnation == round_->incarnation && facts.round == round_->number &&
          facts.membership == round_->membership;
 }
+
+void Rebuilding::is_reported(const AgentFacts& facts) { round_->term = std::max(round_->term, facts.carried.term()); }
 
 void Rebuilding::comes_back(AgentFacts::Activity activity) {
   using Activity = AgentFacts::Activity;

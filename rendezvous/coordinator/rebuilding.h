@@ -26,8 +26,13 @@ class Rebuilding {
   // begin() was called, and decide() has not ended it since.
   bool has_begun() const { return round_.has_value(); }
 
+  // The round that the node reports is later than the one that is being taken over: its coordinator is, or it has the
+  // higher number. One that was replaced may have counted on for a while, but has run none of those rounds.
+  bool is_later(const protocol::AgentFacts& facts) const;
   // The node has been in the round that is being taken over.
   bool is_of_round(const protocol::AgentFacts& facts) const;
+  // Another node reports this round.
+  void is_reported(const protocol::AgentFacts& facts);
   // A node of the round comes back with this activity.
   void comes_back(protocol::AgentFacts::Activity activity);
   // No process of the round is left on this node, which does not come back.
@@ -83,6 +88,7 @@ class Rebuilding {
   friend struct CoordinatorBreaker;  // a test's
 
   struct Round {
+    protocol::Term term = 0;  // of the last coordinator that has handed its state to the nodes of this round
     protocol::RoundNumber number = 0;
     protocol::Incarnation incarnation = 0;
     std::uint64_t membership = 0;

@@ -272,8 +272,9 @@ struct Fence {
 
 // What a coordinator hands to its successor. Agents keep it without reading it.
 struct Carried {
-  std::uint64_t number = 0;  // a later state has a greater one; 0: there is none
+  std::uint64_t number = 0;  // a later state has a greater one; 0: there is none. The upper half is the giver's term
   std::string state = {};    // rendezvous/coordinator/carried_state.h
+  Term term() const { return static_cast<Term>(number >> 32); }
   bool operator==(const Carried&) const = default;
   static void fields(auto& io, auto& v) {
     io("number", v.number);
