@@ -134,7 +134,7 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
 // second one, and where another node takes the jobs over by itself. A user signals the outer process; when that has
 // died it ends after `stop_ms`, the milliseconds in which the other nodes' workers must have stopped, and some time for
 // the verdict.
-void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms) {
+void serve_the_others(net::Loop& loop, AgentRunner& agent, const std::string& job, std::int64_t stop_ms) {
   transport::CoordinatorServer& server = *agent.coordinator().server();
   if (server.is_idle()) return;
   server.agent_has_ended();
@@ -143,9 +143,12 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, std::int64_t stop_ms)
   net::Timer patience(loop);
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
+    const std::string own = server.serves(job) ? "the other nodes of its job" : "";
+    const std::size_t others = server.jobs() - (own.empty() ? 0 : 1);
     log::answer("serves_others",
-                format("this node is done; its coordinator keeps serving {} until {} over",
-                       counted(server.jobs(), "other job"), server.jobs() == 1 ? "that is" : "they are"),
+                format("this node is done; its coordinator keeps serving {}{}{} until {} over", own,
+                       own.empty() || others == 0 ? "" : " and ", others == 0 ? "" : counted(others, "other job"),
+                       server.jobs() == 1 ? "that is" : "they are"),
                 {{"jobs", static_cast<std::int64_t>(server.jobs())}});
   });
   server.on_idle([&] { loop.stop(); });
@@ -223,7 +226,7 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   if (agent.coordinator().server() == nullptr) return status.set_coordinator(nullptr);
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
   if (agent.guardian_is_lost() && settings.meeting.coordinator_may_move()) return;
-  serve_the_others(loop, agent, settings.node.shutdown_timeout_ms);
+  serve_the_others(loop, agent, settings.worker.run_id, settings.node.shutdown_timeout_ms);
   // Without a claim a newcomer would begin the job anew that goes on elsewhere.
   if (agent.coordinator().server()->only_ends()) withdraw(loop, agent);
 }

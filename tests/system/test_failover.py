@@ -137,7 +137,7 @@ def test_a_coordinator_whose_own_node_is_out_hands_over_when_it_gets_sigterm_and
     first.wait_for_line("this node hosts the coordinator")
     others = [node(number) for number in (2, 3)]
     next_round(others)
-    first.wait_for_line("this node is done; its coordinator keeps serving")
+    first.wait_for_line("this node is done; its coordinator keeps serving the other nodes of its job until that is over")
     first.send_signal(signal.SIGTERM)
     result = first.wait()
     assert result.returncode == 1, result
