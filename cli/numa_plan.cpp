@@ -47,6 +47,11 @@ void plan_numa(const ParsedFlags& flags, const Environment& environment, const H
     plan.warnings.push_back(format("{}: it is only used with --numa-affinity", flags.input(FlagId::kMembindPolicy)));
   }
   if (mode.empty() && !binds_memory) return;
+  if (const std::string& policy = flags.text(FlagId::kMembindPolicy);
+      binds_memory && memory_of(policy) == numa::Memory::kAny && policy != "none") {
+    plan.warnings.push_back(
+        format("{}: it is none of bind, preferred and none, and binds no memory", flags.input(FlagId::kMembindPolicy)));
+  }
   const numa::Wish wish{.mode = mode_of(mode),
                         .memory = binds_memory ? memory_of(flags.text(FlagId::kMembindPolicy)) : numa::Memory::kAny};
   const numa::Topology topology = host.numa_topology(wish.mode, elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"),

@@ -16,6 +16,7 @@ struct NumaTrial : Trial {
   NumaTrial() {
     host.topology = {.allowed = {0, 1, 2, 3},
                      .nodes = {{0, {0, 1}}, {1, {2, 3}}},
+                     .core_of = {{0, 0}, {1, 1}, {2, 2}, {3, 3}},
                      .gpus = {{.address = "0000:1a:00.0", .node = 1}, {.address = "0000:1b:00.0", .node = 0}}};
     environment.push_back("OMP_NUM_THREADS=1");
   }
@@ -66,6 +67,9 @@ TEST_CASE("--membind-policy alone says that it needs --numa-affinity") {
   CHECK(plan.settings.placements.empty());
   CHECK(plan.warnings == std::vector<std::string>{"--membind-policy=bind: it is only used with --numa-affinity"});
   CHECK(trial.good({"--membind-policy=bind", "--numa-affinity", "train.py"}).warnings.empty());
+  CHECK(trial.good({"--membind-policy=none", "--numa-affinity", "train.py"}).warnings.empty());
+  CHECK(trial.good({"--membind-policy=Bind", "--numa-affinity", "train.py"}).warnings ==
+        std::vector<std::string>{"--membind-policy=Bind: it is none of bind, preferred and none, and binds no memory"});
 }
 
 TEST_CASE("without a GPU workers are bound by local rank") {

@@ -38,19 +38,20 @@ const process::Binding* Bindings::of(int local_rank) const {
 }
 
 void Bindings::started(int local_rank, const process::BindingRefusal& refusal) {
-  if (refusal.cpus != 0) {
-    complaints_.push_back({numa::Complaint::Kind::kCpusNotBound, local_rank,
-                           reason_of(refusal.cpus, "sched_setaffinity", "its cpuset has none of them")});
+  using Kind = numa::Complaint::Kind;
+  if (refusal.cpus != 0 && told_.emplace(Kind::kCpusNotBound, local_rank).second) {
+    complaints_.push_back(
+        {Kind::kCpusNotBound, local_rank, reason_of(refusal.cpus, "sched_setaffinity", "its cpuset has none of them")});
   }
-  if (refusal.memory != 0) {
-    complaints_.push_back({numa::Complaint::Kind::kMemoryNotBound, local_rank,
-                           reason_of(refusal.memory, "set_mempolicy", "its cpuset has no memory of that NUMA node")});
+  if (refusal.memory != 0 && told_.emplace(Kind::kMemoryNotBound, local_rank).second) {
+    complaints_.push_back({Kind::kMemoryNotBound, local_rank,
+                           reason_of(refusal.memory, "set_mempolicy", "its cpuset has no memory of its NUMA nodes")});
   }
 }
 
 void Bindings::tell() {
   const std::string text = numa::text_of(std::exchange(complaints_, {}));
-  if (!text.empty() && !std::exchange(has_told_, true)) log::warning("not_bound", text);
+  if (!text.empty()) log::warning("not_bound", text);
 }
 
 }  // namespace elastic::run

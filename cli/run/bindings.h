@@ -1,5 +1,7 @@
 #pragma once
 
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "src/numa/binding.h"
@@ -18,13 +20,13 @@ class Bindings {
   const process::Binding* of(int local_rank) const;
   // A worker has been started; what the kernel has refused of its binding.
   void started(int local_rank, const process::BindingRefusal& refusal);
-  // All workers of a round have been started. Warns of those that are not bound; once, for the next rounds are alike.
+  // All workers of a round have been started. Warns of those that are not bound; of each worker once.
   void tell();
 
  private:
   std::vector<process::Binding> bindings_;
   std::vector<numa::Complaint> complaints_;
-  bool has_told_ = false;
+  std::set<std::pair<numa::Complaint::Kind, int>> told_;  // of these local ranks
 };
 
 }  // namespace elastic::run

@@ -39,7 +39,7 @@ class Placer {
     if (!device.node) return placement;
     const auto found = cpus_of_.find(*device.node);
     if (found == cpus_of_.end()) {
-      placement.why_other = why_none(*device.node);
+      is_other(placement, why_none(*device.node));
       return placement;
     }
     switch (wish_.mode) {
@@ -54,12 +54,20 @@ class Placer {
   }
 
  private:
+  static void is_other(Placement& placement, const std::string& why) {
+    placement.why_other += placement.why_other.empty() ? why : format(", and {}", why);
+  }
+
   // Where only one node has CPUs to use, it is that. Else torch's rule for a GPU whose firmware names no node: node 0.
   Device device_of(const Gpu& gpu) const {
     if (gpu.node && *gpu.node >= 0) return {.node = gpu.node};
-    if (cpus_of_.size() == 1) return {.node = cpus_of_.begin()->first};
-    if (!gpu.node) return {.why = gpu.why_unknown};
-    return {.node = 0, .why = format("sysfs names no NUMA node of GPU {}, and node 0 is assumed", gpu.address)};
+    const bool is_only_one = cpus_of_.size() == 1;
+    if (!gpu.node && !is_only_one) return {.why = gpu.why_unknown};
+    const int node = is_only_one ? cpus_of_.begin()->first : 0;
+    const auto has_cpus = [](const auto& entry) { return !entry.second.empty(); };
+    if (std::ranges::count_if(topology_.nodes, has_cpus) < 2) return {.node = node};
+    const std::string why = gpu.node ? "sysfs names no NUMA node of the GPU" : gpu.why_unknown;
+    return {.node = node, .why = format("{} (node {} is assumed)", why, node)};
   }
 
   // Neighbours stay together, as GPUs usually lie.
@@ -74,6 +82,7 @@ class Placer {
   }
 
   std::string why_none(int node) const {
+    if (topology_.allowed.empty()) return "the CPUs that elastic-run may use are not known";
     const auto known = topology_.nodes.find(node);
     if (known == topology_.nodes.end()) return format("sysfs has no NUMA node {}", node);
     if (known->second.empty()) return format("NUMA node {} has no CPUs", node);
@@ -98,7 +107,7 @@ class Placer {
     placement.cpus = of_node;
     const auto socket = socket_of(of_node);
     if (!socket) {
-      placement.why_other = format("sysfs does not tell the socket of CPU {}", of_node.front());
+      is_other(placement, format("sysfs does not tell the socket of CPU {}", of_node.front()));
       return;
     }
     for (const auto& [node, cpus] : cpus_of_) {
@@ -112,17 +121,24 @@ class Placer {
   // The first `cores % devices` devices get one core more than the others.
   void take_share(std::size_t index, const std::vector<int>& of_node, Placement& placement) const {
     std::map<int, std::vector<int>> by_core;
+    std::vector<int> without_core;
     for (const int cpu : of_node) {
       const auto core = topology_.core_of.find(cpu);
+      if (core == topology_.core_of.end()) without_core.push_back(cpu);
       by_core[core == topology_.core_of.end() ? cpu : core->second].push_back(cpu);
+    }
+    if (!without_core.empty()) {
+      is_other(placement,
+               format("sysfs does not tell the physical {} of {} {}", without_core.size() == 1 ? "core" : "cores",
+                      plural("CPU", without_core.size()), rank_ranges(without_core)));
     }
     const auto [place, count] = place_among_neighbours(index);
     const std::size_t each = by_core.size() / count;
     const std::size_t left = by_core.size() % count;
     if (each == 0) {
       placement.cpus = of_node;
-      placement.why_other = format("NUMA node {} has {} to use, too few for {} exclusive parts",
-                                   devices_[index].node.value_or(0), counted(by_core.size(), "physical core"), count);
+      is_other(placement, format("NUMA node {} has {} to use, too few for {} exclusive parts",
+                                 devices_[index].node.value_or(0), counted(by_core.size(), "physical core"), count));
       return;
     }
     auto core = std::next(by_core.begin(), static_cast<std::ptrdiff_t>(place * each + std::min(place, left)));
@@ -145,7 +161,7 @@ class Placer {
     auto& [cache, cpus] = groups[place_among_neighbours(index).first % groups.size()];
     placement.cpus = std::move(cpus);
     if (cache == kNoGroup) {
-      placement.why_other = format("sysfs tells no caches of CPUs {}", rank_ranges(placement.cpus));
+      is_other(placement, format("sysfs tells no caches of CPUs {}", rank_ranges(placement.cpus)));
     }
   }
 

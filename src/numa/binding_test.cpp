@@ -98,8 +98,17 @@ TEST_CASE("a GPU that names no NUMA node is taken to be at node 0, which is told
   Topology topology = two_sockets();
   topology.gpus = {{.address = "0000:1a:00.0", .node = -1}};
   CHECK(cpus(topology, Mode::kNode, 0, 1) == Cpus{0, 1, 8, 9});
+  CHECK(placed(topology, Mode::kNode, 0, 1).why_other == "sysfs names no NUMA node of the GPU (node 0 is assumed)");
+  topology.allowed = {4, 5};
+  CHECK(cpus(topology, Mode::kNode, 0, 1) == Cpus{4, 5});
+  CHECK(placed(topology, Mode::kNode, 0, 1).why_other == "sysfs names no NUMA node of the GPU (node 2 is assumed)");
+  topology.allowed = {2, 4};
   CHECK(placed(topology, Mode::kNode, 0, 1).why_other ==
-        "sysfs names no NUMA node of GPU 0000:1a:00.0, and node 0 is assumed");
+        "sysfs names no NUMA node of the GPU (node 0 is assumed), and elastic-run may use CPUs 2, 4 only, and NUMA "
+        "node 0 "
+        "has 0-1, 8-9");
+  topology = two_sockets();
+  topology.gpus = {{.address = "0000:1a:00.0", .node = -1}};
   topology.nodes = {{0, topology.allowed}};
   CHECK(cpus(topology, Mode::kNode, 0, 1) == topology.allowed);
   CHECK(placed(topology, Mode::kNode, 0, 1).why_other.empty());
@@ -113,6 +122,9 @@ TEST_CASE("a GPU whose place is not known binds its worker only where there is o
   CHECK(cpus(topology, Mode::kExclusive, 0) == Cpus{2, 3, 10, 11});
   topology.allowed = {4, 5};
   CHECK(cpus(topology, Mode::kNode, 1) == Cpus{4, 5});
+  CHECK(placed(topology, Mode::kNode, 1).why_other == "why (node 2 is assumed)");
+  topology.allowed.clear();
+  CHECK(placed(topology, Mode::kNode, 0).why_other == "the CPUs that elastic-run may use are not known");
 }
 
 TEST_CASE("without a GPU the workers are spread over the NUMA nodes in blocks") {
@@ -155,4 +167,5 @@ TEST_CASE("what sysfs does not tell is told, and the next larger set is taken") 
   CHECK(cpus(topology, Mode::kCoreComplex, 1) == Cpus{2, 3, 10, 11});
   CHECK(placed(topology, Mode::kCoreComplex, 1).why_other == "sysfs tells no caches of CPUs 2-3, 10-11");
   CHECK(cpus(topology, Mode::kExclusive, 0) == Cpus{2, 3});  // each CPU counts as a core
+  CHECK(placed(topology, Mode::kExclusive, 0).why_other == "sysfs does not tell the physical cores of CPUs 2-3, 10-11");
 }

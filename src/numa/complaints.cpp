@@ -17,7 +17,7 @@ std::string text_of_group(const Group& group) {
   const bool is_other = group.first.kind == Complaint::Kind::kOtherCpus;
   return format("the {} of {} {} {} {}: {}", is_memory ? "memory" : "CPUs", plural("local rank", group.ranks.size()),
                 rank_ranges(group.ranks), is_memory ? "is" : "are",
-                is_other ? "not those that were asked for" : "not bound", group.first.reason);
+                is_other ? "perhaps not those that were asked for" : "not bound", group.first.reason);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ std::string text_of(const std::vector<Complaint>& complaints) {
   }
   std::vector<std::string> texts;
   for (const Group& group : groups) texts.push_back(text_of_group(group));
-  return some_of(texts);
+  return join(texts, "; ");
 }
 
 }  // namespace elastic::numa

@@ -118,9 +118,8 @@ Topology read_topology(const std::string& root, Mode mode, std::vector<int> allo
   if (mode == Mode::kCoreComplex) reader.read_caches();
   for (Gpu& gpu : found.gpus) {
     if (gpu.address.empty()) continue;
-    const fs::path path = fs::path(root) / "sys/bus/pci/devices" / gpu.address / "numa_node";
-    gpu.node = number_of(path);
-    if (!gpu.node) gpu.why_unknown = format("{} cannot be read", path.string());
+    gpu.node = number_of(fs::path(root) / "sys/bus/pci/devices" / gpu.address / "numa_node");
+    if (!gpu.node) gpu.why_unknown = "numa_node of the GPU cannot be read in /sys/bus/pci/devices";
   }
   return found;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "src/base/text.h"
@@ -54,24 +55,22 @@ std::vector<std::string> gpus_on_bus(const std::string& root) {
   return addresses;
 }
 
-bool is_device_node(const std::string& name) {
-  constexpr std::string_view kPrefix = "nvidia";
-  return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+// The number with which an entry begins, as strtoul() reads it: CUDA takes "1gpu" for 1. -1 where there is none.
+std::int64_t ordinal_of(std::string_view entry) {
+  const bool has_sign = entry.starts_with('+') || entry.starts_with('-');
+  const std::string_view digits = entry.substr(has_sign ? 1 : 0);
+  const std::size_t end = std::min(digits.find_first_not_of("0123456789"), digits.size());
+  if (end == 0) return -1;
+  const std::int64_t number = parse_int(digits.substr(0, end)).value_or(std::numeric_limits<std::int64_t>::max());
+  return entry.starts_with('-') ? -number : number;
 }
 
-// The leading digits of an entry count: CUDA reads "1gpu" as 1.
-std::optional<std::int64_t> leading_number(std::string_view entry) {
-  const std::size_t end = entry.find_first_not_of("0123456789");
-  return parse_int(entry.substr(0, end));
-}
-
-std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_view entry) {
-  if (!entry.starts_with("GPU-") && !entry.starts_with("MIG-")) return leading_number(entry);
+// Nothing where it is the beginning of none, or of several.
+std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_view uuid) {
   std::optional<std::int64_t> found;
   for (std::size_t i = 0; i < inventory.uuids.size(); ++i) {
-    if (!inventory.uuids[i].starts_with(entry)) continue;
-    if (found) return {};  // a beginning that two UUIDs share names neither
+    if (!inventory.uuids[i].starts_with(uuid)) continue;
+    if (found) return {};
     found = static_cast<std::int64_t>(i);
   }
   return found;
@@ -79,32 +78,93 @@ std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_
 
 // What CUDA makes of one GPU that it shows.
 struct Entry {
-  std::optional<std::int64_t> index;  // among the host's GPUs; nothing where that is not known
-  bool by_uuid = false;               // it was named by its UUID
+  std::optional<std::int64_t> index = {};  // among the host's GPUs; nothing where that is not known
+  bool by_uuid = false;                    // it was named by its UUID
 };
 
-// The GPUs that CUDA shows with that list. Without the driver's files a UUID cannot be looked up, nor can that of an
-// instance (MIG) with them: each different one counts as a GPU.
-std::vector<Entry> visible_entries(const GpuInventory& inventory, const std::optional<std::string>& list) {
-  std::vector<Entry> visible;
-  if (inventory.count == 0) return visible;
-  if (!list) {
-    for (std::int64_t index = 0; index < inventory.count; ++index) visible.push_back({.index = index});
-    return visible;
+bool is_one_twice(const std::vector<std::int64_t>& numbers) {
+  return std::set(numbers.begin(), numbers.end()).size() < numbers.size();
+}
+
+std::vector<Entry> by_number(const GpuInventory& inventory, const std::string& list) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& entry : split(list, ',')) {
+    const std::int64_t number = ordinal_of(trim(entry));
+    if (number < 0) break;
+    numbers.push_back(number);
   }
-  std::set<std::string> seen;
-  for (const std::string& part : split(*list, ',')) {
-    const std::string text(trim(part));
-    const bool is_instance = text.starts_with("MIG-");
-    Entry entry{.index = {}, .by_uuid = is_instance || text.starts_with("GPU-")};
-    if (!entry.by_uuid || (!inventory.uuids.empty() && !is_instance)) {
-      entry.index = index_of(inventory, text);
-      if (!entry.index || *entry.index >= inventory.count) break;
-    }
-    if (!seen.insert(entry.index ? format("{}", *entry.index) : text).second) return {};
-    visible.push_back(entry);
+  if (is_one_twice(numbers)) return {};
+  std::vector<Entry> visible;
+  for (const std::int64_t number : numbers) {
+    if (number >= inventory.count) break;
+    visible.push_back({.index = number});
   }
   return visible;
+}
+
+// Where UUIDs are not known one cannot be looked up, nor can that of an instance (MIG) anywhere: each counts as a GPU.
+std::vector<Entry> by_uuid(const GpuInventory& inventory, const std::string& list, std::string_view prefix) {
+  std::vector<std::string> uuids;
+  for (const std::string& entry : split(list, ',')) {
+    if (std::ranges::find(uuids, entry) != uuids.end()) return {};
+    if (!entry.starts_with(prefix)) break;
+    uuids.push_back(entry);
+  }
+  if (inventory.uuids.empty() || prefix == "MIG-") return std::vector<Entry>(uuids.size(), Entry{.by_uuid = true});
+  std::vector<Entry> visible;
+  std::vector<std::int64_t> numbers;
+  for (const std::string& uuid : uuids) {
+    const auto index = index_of(inventory, uuid);
+    if (!index) break;
+    visible.push_back({.index = index, .by_uuid = true});
+    numbers.push_back(*index);
+  }
+  return is_one_twice(numbers) ? std::vector<Entry>() : visible;
+}
+
+// The GPUs that CUDA shows with that list. Its beginning says whether it has numbers, UUIDs or instances.
+std::vector<Entry> visible_entries(const GpuInventory& inventory, const std::optional<std::string>& list) {
+  if (inventory.count == 0) return {};
+  if (list && list->starts_with("GPU-")) return by_uuid(inventory, *list, "GPU-");
+  if (list && list->starts_with("MIG-")) return by_uuid(inventory, *list, "MIG-");
+  if (list) return by_number(inventory, *list);
+  std::vector<Entry> visible;
+  for (std::int64_t index = 0; index < inventory.count; ++index) visible.push_back({.index = index});
+  return visible;
+}
+
+// The numbers N of <root>/dev/nvidiaN, as text.
+std::set<std::string> device_nodes(const std::string& root) {
+  constexpr std::string_view kPrefix = "nvidia";
+  std::set<std::string> numbers;
+  for (const fs::path& node : sorted_entries(fs::path(root) / "dev")) {
+    const std::string name = node.filename();
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string number = name.substr(kPrefix.size());
+    if (!number.empty() && number.find_first_not_of("0123456789") == std::string::npos) numbers.insert(number);
+  }
+  return numbers;
+}
+
+// A container may have the device files of some GPUs only, and sees all of the host's among the driver's files. The
+// driver may not tell the UUID of one that no program has used yet.
+GpuInventory gpus_of_driver(const std::string& root, const std::set<std::string>& nodes) {
+  GpuInventory inventory;
+  std::set<std::string> models;
+  bool are_uuids_known = true;
+  for (const fs::path& gpu : sorted_entries(fs::path(root) / "proc/driver/nvidia/gpus")) {
+    const std::string number = value_in(gpu / "information", "Device Minor:");
+    if (!nodes.empty() && !number.empty() && !nodes.contains(number)) continue;
+    const std::string uuid = value_in(gpu / "information", "GPU UUID:");
+    are_uuids_known = are_uuids_known && !uuid.empty() && !uuid.contains('?');
+    ++inventory.count;
+    inventory.uuids.push_back(uuid);
+    inventory.addresses.push_back(lower(gpu.filename().string()));
+    models.insert(value_in(gpu / "information", "Model:"));
+  }
+  if (!are_uuids_known) inventory.uuids.clear();
+  inventory.are_alike = models.size() < 2;
+  return inventory;
 }
 
 }  // namespace
@@ -129,23 +189,13 @@ int usable_cpus(const std::string& root) {
 }
 
 GpuInventory find_gpus(const std::string& root) {
-  GpuInventory inventory;
-  std::set<std::string> models;
-  for (const fs::path& gpu : sorted_entries(fs::path(root) / "proc/driver/nvidia/gpus")) {
-    ++inventory.count;
-    inventory.uuids.push_back(value_in(gpu / "information", "GPU UUID:"));
-    inventory.addresses.push_back(lower(gpu.filename().string()));
-    models.insert(value_in(gpu / "information", "Model:"));
-  }
-  inventory.are_alike = models.size() < 2;
-  if (inventory.count > 0) return inventory;
-  for (const fs::path& node : sorted_entries(fs::path(root) / "dev")) {
-    if (is_device_node(node.filename())) ++inventory.count;
-  }
-  if (inventory.count == 0) return inventory;
-  // A container may have the device files of some GPUs only, and sees all of the host's on the bus.
+  const std::set<std::string> nodes = device_nodes(root);
+  GpuInventory inventory = gpus_of_driver(root, nodes);
+  if (inventory.count > 0 || nodes.empty()) return inventory;
+  inventory.count = static_cast<int>(nodes.size());
+  // The same on the bus.
   inventory.addresses = gpus_on_bus(root);
-  if (inventory.addresses.size() != static_cast<std::size_t>(inventory.count)) inventory.addresses.clear();
+  if (inventory.addresses.size() != nodes.size()) inventory.addresses.clear();
   return inventory;
 }
 

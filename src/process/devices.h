@@ -17,13 +17,14 @@ std::vector<int> allowed_cpus();
 // The NVIDIA GPUs of this host, found without loading a library.
 struct GpuInventory {
   int count = 0;
-  std::vector<std::string> uuids = {};      // "GPU-...", by index; empty where only /dev told the count
+  std::vector<std::string> uuids = {};      // "GPU-...", by index; empty: not known of all
   std::vector<std::string> addresses = {};  // on the PCI bus, "0000:1a:00.0", by index; empty: not known
   bool are_alike = true;                    // all are of one model, as far as is known
 };
 
-// Reads <root>/proc/driver/nvidia/gpus, else counts <root>/dev/nvidia0, nvidia1, ..., and looks in
-// <root>/sys/bus/pci/devices for their addresses. The index is the place on the PCI bus.
+// Reads <root>/proc/driver/nvidia/gpus: those that have a <root>/dev/nvidia<minor>, if there is any such file. Without
+// the driver's files it counts those in /dev, and looks in <root>/sys/bus/pci/devices for their addresses. The index is
+// the place on the PCI bus.
 GpuInventory find_gpus(const std::string& root = "/");
 
 // A GPU that CUDA shows to a process.
@@ -40,8 +41,8 @@ std::vector<VisibleGpu> find_visible_gpus(const GpuInventory& inventory,
                                           const std::optional<std::string>& cuda_device_order);
 
 // How many of them CUDA would show a process with this CUDA_VISIBLE_DEVICES (nothing: not set), by the
-// rule of torch.cuda.device_count(): indexes, UUIDs or their beginnings; the list ends at the first
-// entry that is none; an empty list and a repeated entry mean no GPU at all.
+// rule of torch.cuda.device_count(): indexes, or UUIDs, or their beginnings; the list ends at the first
+// entry that is none, or of another kind than the first; an empty list and a repeated entry mean no GPU at all.
 int visible_gpus(const GpuInventory& inventory, const std::optional<std::string>& cuda_visible_devices);
 
 }  // namespace elastic::process

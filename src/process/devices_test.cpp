@@ -41,7 +41,19 @@ TEST_CASE("CUDA_VISIBLE_DEVICES limits the GPUs as CUDA itself reads it") {
 
 TEST_CASE("a GPU named twice makes the whole list empty") {
   CHECK(visible_gpus(kFour, "0,0") == 0);
-  CHECK(visible_gpus(kFour, "0,GPU-aaaa1") == 0);
+  CHECK(visible_gpus(kFour, "0,9,0") == 0);
+  CHECK(visible_gpus(kFour, "GPU-aaaa1,GPU-aaaa1") == 0);
+  CHECK(visible_gpus(kFour, "GPU-aaaa,GPU-aaaa1") == 0);
+}
+
+TEST_CASE("the first entry says whether numbers or UUIDs are given, and the list ends at one of the other kind") {
+  CHECK(visible_gpus(kFour, "0,GPU-aaaa1") == 1);
+  CHECK(visible_gpus(kFour, "GPU-aaaa1,0") == 1);
+  CHECK(visible_gpus(kFour, "GPU-aaaa1, GPU-bbbb3") == 1);
+  CHECK(visible_gpus(kFour, "MIG-x,MIG-y,1") == 2);
+  CHECK(visible_gpus(kFour, " 1 , +2,-0") == 3);
+  CHECK(visible_gpus(kFour, "1 2,3gpu") == 2);
+  CHECK(visible_gpus(kFour, "1,99999999999999999999,2") == 1);
 }
 
 TEST_CASE("GPUs are named by UUID or by the beginning of one, if it is only one's") {
@@ -82,7 +94,7 @@ TEST_CASE("the address of each GPU that CUDA shows is known, in CUDA's order") {
   CHECK(addresses("1,7,0") == Addresses{"0000:1a:00.0"});
   CHECK(addresses("").empty());
   CHECK(addresses("0,0").empty());
-  CHECK(addresses("MIG-x,1") == Addresses{"", "0000:1a:00.0"});
+  CHECK(addresses("MIG-x,MIG-y") == Addresses{"", ""});
   CHECK(find_visible_gpus(three, "MIG-x", {}).at(0).why ==
         "which GPU has the UUID in CUDA_VISIBLE_DEVICES is not known without NVIDIA's library");
 }
@@ -95,6 +107,29 @@ TEST_CASE("GPUs of several models are known by number only with CUDA_DEVICE_ORDE
     CHECK(find_visible_gpus(mixed, {}, order).at(0).address.empty());
     CHECK(find_visible_gpus(mixed, "1", order).at(0).why ==
           "the GPUs are of several models, which CUDA orders by speed; set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+}
+
+TEST_CASE("of the driver's GPUs those count that have a device file, if there are any") {
+  const FakeRoot root;
+  for (const std::string number : {"0", "1", "2"}) {
+    root.file("proc/driver/nvidia/gpus/0000:" + number + "a:00.0/information", "Device Minor: \t " + number + "\n");
+  }
+  CHECK(find_gpus(root.path).count == 3);
+  root.file("dev/nvidia-uvm", "");
+  root.file("dev/nvidia1", "");
+  CHECK(find_gpus(root.path).addresses == std::vector<std::string>{"0000:1a:00.0"});
+}
+
+TEST_CASE("where the driver does not tell a UUID, a GPU that is named by one counts, and its place is not known") {
+  for (const std::string& unknown : {std::string(8, '?'), std::string()}) {
+    const FakeRoot root;
+    root.file("proc/driver/nvidia/gpus/0000:0a:00.0/information", "GPU UUID: \t GPU-1\n");
+    root.file("proc/driver/nvidia/gpus/0000:1a:00.0/information", "GPU UUID: \t " + unknown + "\n");
+    const GpuInventory found = find_gpus(root.path);
+    CHECK(visible_gpus(found, "GPU-2,GPU-1") == 2);
+    CHECK(find_visible_gpus(found, "GPU-2", {}).at(0).address.empty());
+    CHECK(find_visible_gpus(found, "1", {}).at(0).address == "0000:1a:00.0");
   }
 }
 

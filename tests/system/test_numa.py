@@ -103,9 +103,10 @@ def test_each_worker_runs_on_the_cpus_of_its_gpu_in_every_round(elastic_run, on,
     assert [line for line in warnings(result) if "bound" in line] == []
 
 
-def test_cuda_visible_devices_says_which_gpu_a_rank_has(elastic_run, on, two_nodes, worker):
+@pytest.mark.parametrize("named", ["1,0", f"{numa_trees.uuid(1)},{numa_trees.uuid(0)}"])
+def test_cuda_visible_devices_says_which_gpu_a_rank_has(elastic_run, on, two_nodes, worker, named):
     result = elastic_run("--numa-binding=node", "--nproc-per-node=2", worker, program=on(two_nodes),
-                         env=QUIET | {"CUDA_VISIBLE_DEVICES": f"{numa_trees.uuid(1)},0"})
+                         env=QUIET | {"CUDA_VISIBLE_DEVICES": named})
     assert [cpus for cpus, *_ in map(told(result).get, [(0, 0), (0, 1)])] == [str(cpu) for cpu in ALLOWED[:2]], result
 
 
@@ -162,8 +163,8 @@ def test_memory_of_a_node_that_the_cpuset_lacks_costs_one_warning(elastic_run, o
     result = elastic_run("--numa-affinity", "--nproc-per-node=2", "--max-restarts=1", worker, program=on(two_nodes), env=QUIET)
     assert result.returncode == 0, result
     assert [line for line in warnings(result) if "bound" in line] == [
-        "elastic-run: warning: the memory of local rank 0 is not bound: Invalid argument; its cpuset has no memory of that "
-        "NUMA node"]
+        "elastic-run: warning: the memory of local rank 0 is not bound: Invalid argument; its cpuset has no memory of its "
+        "NUMA nodes"]
     assert [told(result)[1, rank][:3] for rank in (0, 1)] == [(str(ALLOWED[1]), DEFAULT, []), (str(ALLOWED[0]), PREFERRED, [0])]
 
 
