@@ -8,11 +8,13 @@ recordings_tests reads what is in tests/recordings/flight_recorder, recorded wit
 environment it reads another recording, as of another PyTorch.
 """
 
+import ctypes
 import json
 import os
 import pathlib
 import pickletools
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -38,6 +40,7 @@ def without_places(dump):
 
 
 def work(directory, rank):
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: a rank may wait for the others for ever
     import torch
     import torch.distributed as dist
     from torch._C import _distributed_c10d

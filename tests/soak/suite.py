@@ -89,8 +89,10 @@ def commit_of(root):
 def once(test, commit, load_now, table):
     began, start = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic()
     command = WHOLE.get(test) or ["scripts/pytest", test]
+    # A shell lets what it starts in the background ignore SIGINT, which tests send.
     done = subprocess.run([ROOT / command[0], *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     if done.returncode:
         with open(f"{table}.output", "a") as file:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -40,9 +41,9 @@ def soak(tmp_path):
     git("add", "-A")
     git("commit", "-q", "-m", "first")
 
-    def run(*arguments):
+    def run(*arguments, **more):
         return subprocess.run([sys.executable, "tests/soak/suite.py", "--table", tmp_path / "table", *arguments], cwd=top,
-                              env=environment, capture_output=True, text=True, timeout=100)
+                              env=environment, capture_output=True, text=True, timeout=100, **more)
     run.top, run.table, run.asked = top, tmp_path / "table", tmp_path / "asked"
     return run
 
@@ -71,6 +72,14 @@ def test_a_soak_goes_on_where_it_stopped_unless_something_has_changed(soak):
     (soak.top / "tests/test_a.py").write_text("changed")
     assert soak("--times=1", "tests/test_a.py").returncode == 0
     assert len(soak.asked.read_text().splitlines()) == 6
+
+
+def test_a_soak_in_the_background_of_a_shell_does_not_pass_on_that_sigint_is_ignored(soak):
+    (soak.top / "scripts/pytest").write_text("#!/bin/sh\ngrep SigIgn /proc/self/status\n")
+    result = soak("--times=1", "tests/test_a.py", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    assert result.returncode == 0, result
+    ignored = int(soak.table.read_text().split()[-1], 16)
+    assert not ignored >> signal.SIGINT - 1 & 1
 
 
 def test_a_failure_is_told_and_its_output_kept(soak):
