@@ -484,6 +484,15 @@ TEST_CASE("--check-only needs no script and starts none, and is a check") {
   CHECK(!trial.good({"--network-check", "train.py"}).settings.node.check.only);
 }
 
+TEST_CASE("--check-policy says when nodes are checked again") {
+  using When = protocol::CheckRules::When;
+  Trial t;
+  CHECK(t.good({"--network-check", "train.py"}).settings.node.check.when == When::kSuspect);
+  CHECK(t.good({"--network-check", "--check-policy=suspect", "train.py"}).settings.node.check.when == When::kSuspect);
+  CHECK(t.good({"--network-check", "--check-policy=first", "train.py"}).settings.node.check.when == When::kFirst);
+  CHECK(t.good({"--network-check", "--check-policy=always", "train.py"}).settings.node.check.when == When::kAlways);
+}
+
 TEST_CASE("the rack of a node is --node-group, else DLRover's variable") {
   Trial trial;
   CHECK(trial.good({"--network-check", "train.py"}).settings.node.group.empty());

@@ -353,7 +353,7 @@ def test_gpu_means_as_many_workers_as_the_driver_shows_devices(elastic_run, visi
 
 
 def test_auto_config_takes_the_node_count_from_node_num(elastic_run):
-    assert count_workers(elastic_run, "--auto_config", "--nproc_per_node=2",
+    assert count_workers(elastic_run, "--auto_config", "--nnodes=2", "--nproc_per_node=2",
                          env=NO_GPU | {"NODE_NUM": "1"}) == 2
     for wrong in ("2", "0", "x"):
         result = elastic_run("--auto_config", "--no-python", "true", env={"NODE_NUM": wrong})

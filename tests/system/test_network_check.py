@@ -37,6 +37,14 @@ def test_one_node_alone_looks_at_itself(elastic_run):
     assert "1 node checked in" in result.stderr
 
 
+@pytest.mark.parametrize("policy, checks", [((), 2), (("--check-policy=first",), 1)], ids=str)
+def test_a_node_whose_worker_failed_is_checked_again_unless_the_policy_is_first(elastic_run, policy, checks):
+    result = elastic_run("--network-check", *policy, "--max-restarts=1", "--log-level=info", "--no-python", "sh", "-c",
+                         "exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+    assert result.returncode == 0, result
+    assert result.stderr.count("1 node checked in") == checks, result
+
+
 def test_a_faulty_node_is_left_out_and_says_so_and_the_others_train(job, tmp_path):  # noqa: F811
     logs = tmp_path / "logs"
     page = tmp_path / "page.html"

@@ -23,9 +23,9 @@ def stop(nodes):
     return [node.wait() for node in nodes]
 
 
-def host(job, **options):
+def host(job, *arguments, **options):
     """The node that has the coordinator."""
-    node = job.node(**options)
+    node = job.node(*arguments, **options)
     node.wait_for_line("this node hosts the coordinator")
     return node
 
@@ -71,8 +71,8 @@ def test_other_terms_are_refused_with_both_values(job):
 
 
 def test_a_round_is_a_multiple_of_the_unit_and_who_is_over_stands_by(job):
-    # The last call begins with the fourth of them.
-    nodes = [host(job, nnodes="4:6", conf="node_unit=2,last_call_timeout=8"),
+    # The last call begins with the fourth of them. By the flag or by the key, all must say the same.
+    nodes = [host(job, "--node_unit=2", nnodes="4:6", conf="last_call_timeout=8"),
              *(job.node(nnodes="4:6", conf="node_unit=2,is_host=0,last_call_timeout=8") for _ in range(4))]
     formed = nodes[0].wait_for_line(r"round 0: (\d) nodes", timeout=60).group(1)
     assert formed == "4"

@@ -182,6 +182,20 @@ def test_script_and_local_module_that_are_edited_between_failures_are_run_as_the
     assert sorted(told) == [(str(count), str(10 ** count)) for count in range(3) for _ in range(2)]
 
 
+def test_modules_of_the_user_that_a_flag_names_are_imported_before_the_restart(job):
+    (job.worker.parent / "local.py").write_text("import os\npid = os.getpid()\n")
+    text = 'import torch, local, os\nos.write(1, f"imported here: {local.pid == os.getpid()}\\n".encode())\n'
+    job.worker.write_text(WORKER.replace("import torch\n", text))
+    job.start("--warm-import=local", fails=1)
+    job.are(0, "fresh")
+    job.wait_until_parked()
+    job.ends(0)
+    job.are(1, "warm")
+    result = job.ends_all()
+    assert result.returncode == 0, result
+    assert re.findall("^imported here: (.*)$", result.stdout, re.MULTILINE) == ["True", "True", "False", "False"]
+
+
 def test_extension_modules_that_a_running_worker_has_loaded_are_imported_though_no_statement_names_them(job, python):
     """The package is named by a text only. That it is loaded is seen from outside."""
     plugged = packages_of(python) / "plugged"
