@@ -76,6 +76,16 @@ def test_a_further_node_is_checked_and_takes_the_place_of_a_faulty_one(job):  # 
     assert {each["WORLD_SIZE"] for node in nodes for each in environments(node, 1)} == {"3"}
 
 
+def test_nodes_of_one_rack_meet_each_other_first(job, tmp_path):  # noqa: F811
+    logs = tmp_path / "logs"
+    nodes = [job.node("--network-check", f"--node-group={rack}", f"--node-rank={rank}", f"--log-dir={logs}", nnodes="4",
+                      script_arguments=["0"]) for rank, rack in enumerate(["left", "right"] * 2)]
+    assert codes(nodes) == [0] * 4
+    written, = logs.glob("*/health.json")
+    pairs = json.loads(written.read_text())["pairs"]
+    assert [(pair["low"], pair["high"]) for pair in pairs if pair["stage"] == 1] == [(0, 2), (1, 3)], pairs
+
+
 def test_all_ranks_of_a_node_count_for_mock_err_rank(job):  # noqa: F811
     """DLRover's test hook names a local rank; one that a node does not have changes nothing."""
     nodes = job.nodes(2, "--network-check", script_arguments=["0"], env={"MOCK_ERR_RANK": "1"})
