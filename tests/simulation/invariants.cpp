@@ -41,7 +41,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     forget_what_was_cut_off(node, stamp, message, server);
     auto& begun = begun_[node.setup().job];
     if (std::ranges::find(begun, stamp.incarnation, &Begun::incarnation) == begun.end())
-      begun.push_back({stamp.incarnation, "", simulation_.now_ms()});
+      begun.push_back({.incarnation = stamp.incarnation, .fence = {}, .formed_ms = simulation_.now_ms()});
     rounds_[key].push_back(
         {message.membership, stamp.term, message.place, message.restart_count, {}, {}, {}, message.fence});
     formed = &rounds_[key].back();
@@ -335,10 +335,15 @@ void Invariants::check_beginning(const Node& node, const PrepareRound& round, In
 // earlier. A coordinator without a memory may take up an earlier incarnation again: a storage refuses its workers.
 // Where two incarnations live side by side, and the earlier one gets a node of the later one, it goes above that: then
 // it is the later one's workers that a storage refuses.
+// Where nobody's vote counts, those that know of the latest round may be gone when others are found by a coordinator.
 void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarnation incarnation) {
   const std::string fence = text_of_fence(round.fence, round.round);
   auto& begun = begun_[node.setup().job];
   const auto own = std::ranges::find(begun, incarnation, &Begun::incarnation);
+  const Setup& setup = simulation_.setup();
+  const bool nobody_votes =
+      !setup.claimed && (setup.failover == Setup::Failover::kOff || node.setup().terms.max_nodes == 1);
+  if (nobody_votes && own != begun.end() && fence < own->fence && !is_known(node.setup().job, *own)) own->fence.clear();
   for (auto other = begun.begin(); other != begun.end(); ++other) {
     const bool grows = other == own ? fence >= other->fence : fence > other->fence;
     // The one case that promises leave open: the other start of the job went on when this one had begun.
@@ -351,9 +356,27 @@ void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarn
   }
   if (own == begun.end()) return;
   own->fence = fence;
+  own->last = {round.fence.term, round.round};
   own->started_ms = simulation_.now_ms();
   const auto is_above = [&](const Begun& other) { return fence > other.fence && !other.fence.empty(); };
   std::rotate(own, own + 1, std::find_if_not(own + 1, begun.end(), is_above));
+}
+
+// A process knows of the round whose workers were started last.
+bool Invariants::is_known(const std::string& job, const Begun& begun) const {
+  const auto server_knows = [&](const Server& server) {
+    const coordinator::Coordinator* coordinator = server.is_up() ? server.find(job) : nullptr;
+    return coordinator != nullptr && coordinator->incarnation() == begun.incarnation && coordinator->round() &&
+           std::pair(coordinator->term(), *coordinator->round()) >= begun.last;
+  };
+  const auto node_knows = [&](const auto& node) {
+    if (!node->is_running() || node->setup().job != job || node->agent() == nullptr) return false;
+    const protocol::AgentFacts facts = node->agent()->lifecycle().joins().facts;
+    return node->agent()->link().own_incarnation() == begun.incarnation &&
+           std::pair(facts.carried.term(), facts.round) >= begun.last;
+  };
+  return std::ranges::any_of(simulation_.servers(), server_knows) ||
+         std::ranges::any_of(simulation_.nodes(), node_knows);
 }
 
 void Invariants::worker_started(WorkerId id) { check_alone(id); }

@@ -111,9 +111,10 @@ class Invariants {
   // An incarnation of a job, in the order in which they formed their first rounds.
   struct Begun {
     protocol::Incarnation incarnation = 0;
-    std::string fence;   // of the workers that were started last
-    Ms formed_ms = 0;    // its first round was
-    Ms started_ms = -1;  // these workers were; before 0: none
+    std::string fence;                                           // of the workers that were started last
+    std::pair<protocol::Term, protocol::RoundNumber> last = {};  // the same, without the birth
+    Ms formed_ms = 0;                                            // its first round was
+    Ms started_ms = -1;                                          // these workers were; before 0: none
   };
   Formed* find(const RoundKey& key, std::uint64_t membership, std::optional<protocol::Term> term = {});
   void check_sizes(const Node& node, const protocol::PrepareRound& message) const;
@@ -121,6 +122,7 @@ class Invariants {
   void check_charge(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message) const;
   void check_beginning(const Node& node, const protocol::PrepareRound& round, protocol::Incarnation incarnation) const;
   void check_fence(const Node& node, const protocol::PrepareRound& round, protocol::Incarnation incarnation);
+  bool is_known(const std::string& job, const Begun& begun) const;
   void forget_what_was_cut_off(const Node& node, const protocol::Stamp& stamp, const protocol::PrepareRound& message,
                                const Server& server);
   std::vector<protocol::AgentId> unanswered(const std::string& job, protocol::Incarnation incarnation,
