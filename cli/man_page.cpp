@@ -123,16 +123,10 @@ is ignored with a warning.
 The default of
 .BR \-\-shutdown\-timeout .
 .TP
-.BR CUDA_VISIBLE_DEVICES ", " ROCR_VISIBLE_DEVICES ", " HIP_VISIBLE_DEVICES ", " ZE_AFFINITY_MASK
+.B CUDA_VISIBLE_DEVICES
 Which GPUs
 .B \-\-nproc\-per\-node=gpu
-and
-.B xpu
-count.
-.TP
-.B HCCL_IF_BASE_PORT
-Takes the place of
-.BR \-\-training\-port .
+counts.
 .TP
 .B NODE_NUM
 The number of nodes for

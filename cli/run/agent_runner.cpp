@@ -37,7 +37,6 @@ std::vector<process::SocketAddress> farewell_to(const std::vector<JobCoordinator
 
 agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
-  node.training_ports = training_ports(settings);
   node.logs = logs;
   node.tells_crashes = true;
   node.error_files_stop = settings.warm.rules.mode != warm::Mode::kOff;
@@ -122,12 +121,6 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
               .kill = [this] { workers_.kill_helper(); }}),
       progress_(loop, settings.progress, directory, settings.node.local_world_size,
                 [this](const protocol::NodeProgress& made) { on(agent::ProgressMade{made}); }),
-      tuning_(loop, settings.tuning, directory,
-              [this]() -> std::optional<tuning::StepSeen> {
-                const auto seen = progress_.last_step();
-                if (!seen) return {};
-                return tuning::StepSeen{.source = seen->source, .step = seen->step, .at_ms = seen->at_ms};
-              }),
       output_(loop, settings.output, files, logs,
               {.on_opened = [this](protocol::RoundNumber round) { on(agent::LogsOpened{round}); },
                .on_failed =
@@ -168,7 +161,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
                     },
                 .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
-                .on_all_gone = [this] { on(agent::AllGone{training_ports(settings_)}); }}),
+                .on_all_gone = [this] { on(agent::AllGone{}); }}),
       warm_(loop, settings, workers_, context.cgroup_procs),
       stacks_(loop, workers_, [this](protocol::NodeStacks told) { on(agent::StacksCollected{std::move(told)}); }),
       file_timers_(
@@ -362,7 +355,6 @@ void AgentRunner::perform(const agent::Effect& effect) {
                                                          [](const auto& failure) { return !failure.stopped_by_us; }));
                    store_.close();
                    output_.end_round();
-                   end_tuning();
                    progress_.end_round();
                    hang_.end_round();
                    file_timers_.end_round();
@@ -423,14 +415,6 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::TellHangOver& e) { hang_.perform(e); },
              },
              effect);
-}
-
-void AgentRunner::end_tuning() {
-  if (!tuning_.end_round()) return;
-  const std::vector<protocol::WorkerFailure>& failures = agent_.lifecycle().failures();
-  const bool failed = std::ranges::any_of(failures, [](const auto& failure) { return !failure.stopped_by_us; });
-  if (!failed) return tuning_.explain_end(false, "");
-  reporter_.find_death_of_memory(failures, [this](const std::string& rule) { tuning_.explain_end(true, rule); });
 }
 
 HangHost::Handlers AgentRunner::hang_handlers() {

@@ -37,7 +37,6 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   shared_signals_.workers_began();
   output_.begin_round();
   progress_.begin_round(order.round.round, order.round.place.base_rank);
-  tuning_.begin_round(order.round.restart_count < order.round.max_restarts);
   file_timers_.begin_round(order.round.place.base_rank);
   hang_.begin_round(order.round, hang_directory(), hang_variables());
   farewell_ = {.round = order.round.round};
@@ -150,7 +149,6 @@ void AgentRunner::give_up_starting() {
 // Where it is to run, its stdout and stderr are open until output_.started().
 Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& order, int local_rank) {
   std::vector<Variable> channels = progress_.variables(local_rank);
-  std::ranges::move(tuning_.variables(), std::back_inserter(channels));
   std::ranges::move(file_timers_.variables(), std::back_inserter(channels));
   const WorkerPlace place{
       .local_rank = local_rank,
@@ -161,7 +159,6 @@ Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& 
       .master_port = format("{}", order.store.port),
       .error_file = output_.error_file(local_rank),
       .fence = protocol::text_of_fence(order.round.fence, order.round.round),
-      .training_port = order.round.training_port,
       .channels = std::move(channels),
       .hang = hang_variables(),
   };

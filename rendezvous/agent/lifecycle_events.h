@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,10 +53,7 @@ struct ErrorFileWritten {
   int local_rank = 0;
   std::int64_t wall_ms = 0;  // when it was seen: Unix time in milliseconds
 };
-// No process is left in any worker's process group.
-struct AllGone {
-  std::shared_ptr<const protocol::TrainingPorts> training_ports = {};  // as they are now, where --training-port acts
-};
+struct AllGone {};     // no process is left in any worker's process group
 struct TimerFired {};  // the one of StartTimer
 struct SignalReceived {
   int signal = 0;

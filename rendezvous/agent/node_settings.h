@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,7 +37,6 @@ struct NodeSettings {
   protocol::JobRules rules = {};
   protocol::CheckRules check = {};
   std::string group = {};
-  std::shared_ptr<const protocol::TrainingPorts> training_ports = {};  // null: --training-port does not act
   // How long a node whose workers have succeeded waits for the other nodes' workers, unless those need this node.
   std::int64_t exit_barrier_ms = 300'000;
   // The other nodes are told what is known of a worker here that is why the job fails.

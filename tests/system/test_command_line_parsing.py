@@ -288,12 +288,12 @@ def test_joined_options_take_an_equals_sign_whatever_the_python(understood):
 
 
 def test_one_warning_names_every_flag_without_effect(elastic_run, train):
-    result = elastic_run("--dry-run", "--save_at_breakpoint", train,
+    result = elastic_run("--dry-run", "--auto_tunning", "--save-at-breakpoint", train,
                          env={"PET_UCP_DEVICE_TYPE": "cuda"})
     assert result.returncode == 0
     warnings = [line for line in result.stderr.splitlines() if "no effect" in line]
     assert len(warnings) == 1, result
-    assert all(name in warnings[0] for name in ("--save_at_breakpoint", "PET_UCP_DEVICE_TYPE")), result
+    assert all(name in warnings[0] for name in ("--auto_tunning", "--save-at-breakpoint", "PET_UCP_DEVICE_TYPE")), result
 
 
 def test_flags_with_nothing_to_do_are_silent(elastic_run, train):
@@ -331,7 +331,7 @@ def test_what_is_asked_for_goes_to_stdout(elastic_run, arguments, begins):
 WRONG = [
     "--nnodes=0", "--nnodes=a", "--nnodes=", "--nnodes=1:2:3", "--nnodes=3:2", "--nnodes=0:2",
     "--nproc-per-node=0", "--nproc-per-node=-1", "--nproc-per-node=1000000", "--nproc-per-node=many",
-    "--nproc-per-node=tpu", "--nproc-per-node=",
+    "--nproc-per-node=xpu", "--nproc-per-node=",
     "--rdzv-backend=mine", "--rdzv-backend=etcd", "--rdzv-backend=",
     "--rdzv-endpoint=h", "--rdzv-endpoint=h:x", "--rdzv-endpoint=h:65536", "--rdzv-endpoint=a/b:1",
     "--rdzv-conf=join_timeout", "--rdzv-conf==1", "--rdzv-conf=min_nodes=2", "--rdzv-conf=join_timeout=x",
