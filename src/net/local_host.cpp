@@ -78,4 +78,12 @@ std::uint16_t free_port() {
   return is_known ? ntohs(address.sin_port) : 0;
 }
 
+bool is_port_free(std::uint16_t port) {
+  const UniqueFd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  return socket_fd && bind(socket_fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
 }  // namespace elastic::net

@@ -31,4 +31,8 @@ std::vector<std::string> interfaces_with(const std::string& address, const std::
 // A port of the loopback address at which nobody listens now; 0: there is none.
 std::uint16_t free_port();
 
+// Whether a server could listen at this port of all IPv4 addresses now. A connection that has the port keeps it for a
+// while after its end.
+bool is_port_free(std::uint16_t port);
+
 }  // namespace elastic::net

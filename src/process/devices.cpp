@@ -10,6 +10,7 @@
 
 #include "src/base/text.h"
 #include "src/process/cpu_quota.h"
+#include "src/process/sysfs.h"
 
 namespace elastic::process {
 namespace {
@@ -27,21 +28,6 @@ std::string value_in(const fs::path& information, std::string_view key) {
     if (line.starts_with(key)) return std::string(trim(std::string_view(line).substr(key.size())));
   }
   return {};
-}
-
-std::string word_in(const fs::path& path) {
-  std::ifstream file(path);
-  std::string word;
-  file >> word;
-  return word;
-}
-
-std::vector<fs::path> sorted_entries(const fs::path& directory) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 // NVIDIA's display controllers and accelerators ("3D controllers") among the PCI devices.

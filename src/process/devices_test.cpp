@@ -1,29 +1,15 @@
 #include "src/process/devices.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
+#include "src/process/devices_test_support.h"
 
 using namespace elastic::process;
+using testing::FakeRoot;
 
 namespace {
 
 const GpuInventory kFour{.count = 4, .uuids = {"GPU-aaaa1", "GPU-aaab2", "GPU-bbbb3", "GPU-cccc4"}};
-
-struct FakeRoot {
-  FakeRoot() {
-    char name[] = "/tmp/elastic-run-devices-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~FakeRoot() { std::filesystem::remove_all(path); }
-  void file(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-  }
-  std::filesystem::path path;
-};
 
 }  // namespace
 
