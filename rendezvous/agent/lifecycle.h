@@ -85,7 +85,7 @@ class Lifecycle {
   void on(const WorkerNotStarted& event, std::int64_t now_ms, Effects& out);
   void on(const WorkerExited& event, std::int64_t now_ms, Effects& out);
   void on(const ErrorFileWritten& event, std::int64_t now_ms, Effects& out);
-  void on(const AllGone&, std::int64_t now_ms, Effects& out);
+  void on(const AllGone& event, std::int64_t now_ms, Effects& out);
   void on(const TimerFired&, std::int64_t now_ms, Effects& out);
   void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
   void on(const GuardianLost& event, std::int64_t now_ms, Effects& out);

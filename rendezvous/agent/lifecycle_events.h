@@ -53,7 +53,10 @@ struct ErrorFileWritten {
   int local_rank = 0;
   std::int64_t wall_ms = 0;  // when it was seen: Unix time in milliseconds
 };
-struct AllGone {};     // no process is left in any worker's process group
+// No process is left in any worker's process group.
+struct AllGone {
+  std::optional<protocol::TrainingPorts> training_ports = {};  // as they are now, where --training-port acts
+};
 struct TimerFired {};  // the one of StartTimer
 struct SignalReceived {
   int signal = 0;

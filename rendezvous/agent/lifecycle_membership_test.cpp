@@ -489,3 +489,20 @@ TEST_CASE("a node that leaves stays until it has voted when its coordinator is h
     CHECK(the<Finish>(node.on(Detached{})).verdict.signal == SIGTERM);
   }
 }
+
+TEST_CASE("a node tells the ports that HCCL may use when it joins, and anew when no process of its round is left") {
+  Node without;
+  CHECK(!without.life.joins().training_ports);
+  without.run();
+  without.from(StopWorkers{4});
+  CHECK(!told<NodeStopped>(without.on(AllGone{})).at(0).training_ports);
+
+  const TrainingPorts before{.start = 60'000}, after{.start = 60'000, .in_use = {{60'000, 60'031}}};
+  Node node({.training_ports = before});
+  CHECK(node.life.joins().training_ports == before);
+  node.run();
+  CHECK(node.life.joins().training_ports == before);
+  node.from(StopWorkers{4});
+  CHECK(told<NodeStopped>(node.on(AllGone{after})).at(0).training_ports == after);
+  CHECK(node.life.joins().training_ports == after);
+}

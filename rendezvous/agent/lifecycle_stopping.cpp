@@ -90,7 +90,8 @@ void Lifecycle::tell_left_behind(Effects& out) {
 
 void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { sweep_.named(event.text, out); }
 
-void Lifecycle::on(const AllGone&, std::int64_t, Effects& out) {
+void Lifecycle::on(const AllGone& event, std::int64_t, Effects& out) {
+  if (event.training_ports) settings_.training_ports = event.training_ports;
   if (state_ == State::kStopping && !leaving_.told() && round_.was_ended_from_outside()) {
     lingers_ = Lingers::kForOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
@@ -132,6 +133,7 @@ void Lifecycle::gone(Effects& out) {
   early_.round_ended();
   NodeStopped stopped = round_.stopped();
   stopped.false_alarm = rank_of_false_alarm();
+  stopped.training_ports = settings_.training_ports;
   out.push_back(ToCoordinator{std::move(stopped)});
   leave_unasked(out);
 }

@@ -279,6 +279,7 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_to_stop && !node.leaves_later) return;
   stopping_.take(node, message.failures, settings_.terms.max_nodes > 1);
   if (message.false_alarm) stopping_.false_alarm = message.false_alarm;
+  node.training_ports = message.training_ports;
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
 }

@@ -150,6 +150,12 @@ inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
 inline constexpr std::string_view kNoSuccessor = "no_successor";
 // A node was started with other rules than the job has.
 inline constexpr std::string_view kRulesDiffer = "rules_differ";
+// HCCL's ports are not free on all nodes of a round.
+inline constexpr std::string_view kNoTrainingPort = "no_training_port";
+// Of the events above, those of which the user is warned. The coordinator's host logs the others.
+inline bool is_warning(std::string_view event) {
+  return event == kNoSuccessor || event == kRulesDiffer || event == kNoTrainingPort;
+}
 // An operator has ordered something.
 inline constexpr std::string_view kOperatorOrder = "operator_order";
 // The workers' stacks were collected for somebody who has asked for them.

@@ -176,6 +176,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     roster_.set_session(*known, session);
     known->is_heard(now_ms_);
     known->joined_by = message.session;
+    known->training_ports = message.training_ports;
     known->leaves_later.reset();
     try_door(*known, out);
     known->belongs = known->belongs || message.facts.incarnation == identity_.incarnation();
@@ -192,6 +193,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.addresses = message.addresses;
   node.group = message.group;
   node.door = message.door;
+  node.training_ports = message.training_ports;
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
   node.arrival = roster_.arrivals();

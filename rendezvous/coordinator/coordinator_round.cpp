@@ -125,6 +125,8 @@ void Coordinator::form(int size, Effects& out) {
   const std::vector<Successor> successors = mandate_.successors(agents, roster_);
   mandate_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
   const Carried carried = handover_.give(identity_.term(), carried_parts());
+  const membership::AgreedPort training_port = membership::agree_on_port(ports_of(members, roster_));
+  if (!training_port.why_none.empty()) out.push_back(Note{training_port.why_none, kNoTrainingPort});
   for (const RoundMember& member : members) {
     Node& node = roster_.at(member.agent);
     node.place = member.place;
@@ -147,7 +149,8 @@ void Coordinator::form(int size, Effects& out) {
                                                    .host_rank = host_rank,
                                                    .successors = successors,
                                                    .refusal_is_proof = refusal_is_proof,
-                                                   .error_files_wait = budgets_.error_files_wait}});
+                                                   .error_files_wait = budgets_.error_files_wait,
+                                                   .training_port = training_port.first}});
   }
   if (const auto& next = mandate_.next_round()) {
     for (const auto& [agent, node] : roster_.nodes()) {

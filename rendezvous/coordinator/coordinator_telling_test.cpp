@@ -1,5 +1,9 @@
-// What the coordinator sends for users only: the details of the first failure, and what nodes wait for.
+// What the coordinator sends for users and workers only: the details of the first failure, what nodes wait for, and
+// HCCL's ports.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
 #include "src/base/text.h"
@@ -220,5 +224,60 @@ TEST_CASE("of so many addresses that no message holds them none is told") {
     }
     const std::size_t bytes = last.to<PrepareRound>(1).admits.size();
     CHECK((nodes == 30 ? bytes > 64 * 1024 : bytes == 0));
+  }
+}
+
+TEST_CASE("the ports of HCCL that are free on all nodes of a round are told with it, for each round anew") {
+  Job job(job_terms(2, 2, 3));
+  const auto join = [&](NodeId session, std::vector<PortRange> in_use) {
+    NodeJoins joins = job.joiner(session);
+    joins.training_ports = TrainingPorts{60'000, std::move(in_use)};
+    return job.say(session, std::move(joins));
+  };
+  join(1, {{60'000, 60'003}});
+  const Answer first = join(2, {{60'010, 60'020}});
+  CHECK(first.to<PrepareRound>(1).training_port == 60'021);
+  CHECK(first.to<PrepareRound>(2).training_port == 60'021);
+  job.open_store();
+
+  job.fail(1, failure(0, 5));
+  const RoundNumber round = *job.coordinator.round();
+  job.say(1, NodeStopped{.round = round, .failures = {failure(0, 5)}, .training_ports = TrainingPorts{60'000, {}}});
+  const Answer second = job.say(
+      2, NodeStopped{.round = round, .failures = {}, .training_ports = TrainingPorts{60'000, {{60'021, 60'030}}}});
+  CHECK(second.to<PrepareRound>(1).training_port == 60'000);
+  CHECK(second.to<PrepareRound>(2).training_port == 60'000);
+}
+
+TEST_CASE("a node that comes back tells the ports of HCCL as they are then") {
+  Job job(job_terms(1, 1, 3));
+  NodeJoins joins = job.joiner(1);
+  joins.training_ports = TrainingPorts{60'000, {}};
+  const PrepareRound round = job.say(1, joins).to<PrepareRound>(1);
+  job.open_store();
+  job.on(SessionEnded{1, "reset"});
+  joins.facts = facts_of(round, job.coordinator.incarnation(), Activity::kIdle);
+  joins.training_ports = TrainingPorts{60'000, {{60'000, 60'000}}};
+  joins.session = 1;
+  CHECK(job.say(7, joins).to<PrepareRound>(7).training_port == 60'001);
+}
+
+TEST_CASE("where HCCL's ports are free nowhere one warning says so, and where no node has asked for any none is told") {
+  const auto warnings = [](const Answer& answer) {
+    return std::ranges::count_if(answer.effects, [](const Effect& effect) {
+      const auto* note = std::get_if<Note>(&effect);
+      return note != nullptr && note->event == kNoTrainingPort && is_warning(note->event) &&
+             note->text.find("node 1 (node2) has no 16 TCP ports") != std::string::npos;
+    });
+  };
+  for (const bool is_full : {false, true}) {
+    Job job(job_terms(2, 2, 3));
+    job.join(1);
+    NodeJoins joins = job.joiner(2);
+    if (is_full) joins.training_ports = TrainingPorts{60'000, {{60'000, 65'535}}};
+    const Answer formed = job.say(2, joins);
+    CHECK(formed.to<PrepareRound>(1).training_port == 0);
+    CHECK(formed.to<PrepareRound>(2).training_port == 0);
+    CHECK(warnings(formed) == (is_full ? 1 : 0));
   }
 }

@@ -60,6 +60,14 @@ std::string phrase_of_false_alarm(std::optional<int> rank) {
   return rank ? format("; rank {}, for whose error file it was stopped, has not failed", *rank) : "";
 }
 
+std::string phrase(const std::optional<TrainingPorts>& ports) {
+  if (!ports) return "";
+  std::vector<std::string> in_use;
+  for (const PortRange& range : ports->in_use) in_use.push_back(format("{}-{}", range.first, range.last));
+  return format("; of HCCL's ports from {} on {} in use", ports->start,
+                in_use.empty() ? "none is" : join(in_use, ", ") + " are");
+}
+
 std::string phrase(const AgentFacts& facts) {
   if (facts.incarnation == 0) return "";
   std::string text = format("; it was in round {} of incarnation {:x} as node {} of {}, by term {}, and {}",
@@ -82,9 +90,9 @@ const char* phrase(Crash::Kind kind) {
 
 std::string clause(const NodeJoins& message) {
   const std::string claim = message.node_rank ? format(", as node {}", *message.node_rank) : "";
-  return format("joins with {} of role {}{}{}, under {} (agent {:x}){}", counted(message.local_world_size, "worker"),
+  return format("joins with {} of role {}{}{}, under {} (agent {:x}){}{}", counted(message.local_world_size, "worker"),
                 shown(message.role), claim, message.hosts_coordinator ? ", beside the coordinator" : "",
-                phrase(message.terms), message.agent, phrase(message.facts));
+                phrase(message.terms), message.agent, phrase(message.facts), phrase(message.training_ports));
 }
 std::string clause(const StoreIsOpen& message) {
   return format("has opened the store of round {} at {}:{}", message.round, shown(message.endpoint.address),
@@ -106,8 +114,8 @@ std::string clause(const NodeStopped& message) {
   const std::string failures = message.failures.empty() ? "" : format(": {}", phrase(message.failures));
   const std::string crash =
       message.crash ? format("; it {} {:x}", phrase(message.crash->kind), message.crash->digest) : "";
-  return format("has no process of round {} any more{}{}{}", message.round, failures, crash,
-                phrase_of_false_alarm(message.false_alarm));
+  return format("has no process of round {} any more{}{}{}{}", message.round, failures, crash,
+                phrase_of_false_alarm(message.false_alarm), phrase(message.training_ports));
 }
 std::string clause(const NodeLeaves& message) {
   if (message.signal == 0) return "leaves: its workers have succeeded, and its exit barrier has timed out";
@@ -192,9 +200,10 @@ std::string clause(const TimePassed&) { return "a deadline has passed"; }
 
 std::string clause(const PrepareRound& message) {
   const NodePlace& place = message.place;
-  return format("prepare round {} as node {} of {}, its first rank {} of {}; restart {} of {}{}", message.round,
+  return format("prepare round {} as node {} of {}, its first rank {} of {}; restart {} of {}{}{}", message.round,
                 place.node_rank, place.node_count, place.base_rank, place.world_size, message.restart_count,
-                message.max_restarts, message.reason.empty() ? "" : format(", because {}", shown(message.reason)));
+                message.max_restarts, message.reason.empty() ? "" : format(", because {}", shown(message.reason)),
+                message.training_port == 0 ? "" : format(", HCCL's ports from {} on", message.training_port));
 }
 std::string clause(const RunWorkers& message) {
   return format("run the workers of round {}, with the store at {}:{}", message.round, shown(message.store.address),

@@ -44,6 +44,15 @@ std::vector<RoundMember> choose_round(const membership::Roster& roster, const Se
   return members;
 }
 
+std::vector<membership::NodePorts> ports_of(const std::vector<RoundMember>& members, const membership::Roster& roster) {
+  std::vector<membership::NodePorts> out;
+  for (const RoundMember& member : members) {
+    const Node& node = roster.nodes().at(member.agent);
+    if (node.training_ports) out.push_back({member.place.node_rank, node.address, *node.training_ports});
+  }
+  return out;
+}
+
 bool have_all_succeeded(const Seats& seats, const membership::Roster& roster) {
   return std::ranges::all_of(seats, [&](const Seat& seat) {
     const auto found = roster.nodes().find(seat.agent);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rendezvous/membership/roster.h"
+#include "rendezvous/membership/training_port.h"
 #include "rendezvous/protocol/messages.h"
 
 // Which nodes form a round, and what is said of them.
@@ -35,6 +36,9 @@ struct RoundMember {
 // The `size` ready nodes that form the next round, by node rank, with their seats and places. `last` are the seats of
 // the last round. At least so many nodes are ready.
 std::vector<RoundMember> choose_round(const membership::Roster& roster, const Seats& last, int size);
+
+// What these nodes have told of HCCL's ports; of a node that has told nothing there is nothing.
+std::vector<membership::NodePorts> ports_of(const std::vector<RoundMember>& members, const membership::Roster& roster);
 
 // Each node of the round has stopped, and its workers had succeeded before it was told to stop.
 bool have_all_succeeded(const Seats& seats, const membership::Roster& roster);

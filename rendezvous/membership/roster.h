@@ -30,9 +30,10 @@ struct Node {
   std::optional<protocol::NodeId> session;  // nothing if the node is lost
   NodeShape shape;
   std::string address;
-  std::string addresses;   // NodeJoins::addresses
-  std::string group;       // NodeJoins::group
-  std::uint16_t door = 0;  // NodeJoins::door
+  std::string addresses;                                  // NodeJoins::addresses
+  std::string group;                                      // NodeJoins::group
+  std::uint16_t door = 0;                                 // NodeJoins::door
+  std::optional<protocol::TrainingPorts> training_ports;  // of its last NodeJoins or NodeStopped
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
   std::uint64_t arrival = 0;       // its number in the order of joining

@@ -27,6 +27,7 @@ class BinaryArchive {
  public:
   void operator()(const char*, auto& value, auto... bounds) { static_cast<Self&>(*this).field(value, bounds...); }
   void if_set(const char* name, auto& value, auto... bounds) { (*this)(name, value, bounds...); }
+  void at_end(const char* name, auto& value, auto... bounds) { (*this)(name, value, bounds...); }
   void stamped(const char*, const auto&) {}
 };
 
@@ -39,6 +40,11 @@ inline void fill_in_size(ByteString& bytes, std::size_t at) {
 class BinaryWriter : public BinaryArchive<BinaryWriter> {
  public:
   explicit BinaryWriter(ByteString& out) : out_(out) {}
+
+  template <class T>
+  void at_end(const char*, const T& value, auto... bounds) {
+    if (value != T{}) field(value, bounds...);
+  }
 
   void field(bool value) { out_.push_back(value ? 1 : 0); }
   template <std::integral T>

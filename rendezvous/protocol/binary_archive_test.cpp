@@ -90,6 +90,31 @@ TEST_CASE("what a later version adds to a part is passed over by an earlier one,
   CHECK(read_back(sent_then, sent_then.size()) == Message{.part = Part{258}, .parts = {{3}, {4}}, .why = "no"});
 }
 
+// What a message ends with that most senders do not use.
+struct Asked {
+  std::uint8_t number = 0;
+  std::optional<Part> part = {};
+  bool operator==(const Asked&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("number", v.number);
+    io.at_end("part", v.part);
+  }
+};
+
+TEST_CASE("a message ends before a last member that is not set, and JSON has it only where it is") {
+  const Asked without{.number = 5}, with{.number = 5, .part = Part{258}};
+  CHECK(bytes_of(without) == ByteString{5});
+  CHECK(bytes_of(with) == ByteString{5, 1, 0, 0, 0, 3, 1, 2, 0});
+  for (const Asked& asked : {without, with}) {
+    const ByteString bytes = bytes_of(asked);
+    CHECK(read_back<Asked>(bytes, bytes.size()) == asked);
+    Asked read;
+    CHECK(read_json(write_json(asked, JsonForm::kExact), read, JsonForm::kExact).empty());
+    CHECK(read == asked);
+  }
+  CHECK(write_json(without, JsonForm::kForgiving).dump() == R"({"number":5})");
+}
+
 TEST_CASE("a part whose size does not hold is named") {
   const ByteString bytes = bytes_of(kMessage);
   CHECK(read_back(bytes, 8).why.empty());  // the message ends behind its first part

@@ -63,6 +63,25 @@ struct StoreEndpoint {
   }
 };
 
+// TCP ports in a row.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  bool operator==(const PortRange&) const = default;
+  static void fields(auto& io, auto& v) { each(io, "first", v.first, "last", v.last); }
+};
+
+// What a node knows of the ports at which HCCL may listen on it (rendezvous/membership/training_port.h).
+struct TrainingPorts {
+  std::uint16_t start = 0;             // the lowest port that its user allows
+  std::vector<PortRange> in_use = {};  // ports from there on that no ports of HCCL may include, in ascending order
+  bool operator==(const TrainingPorts&) const = default;
+  static void fields(auto& io, auto& v) {
+    io("start", v.start);
+    io("in_use", v.in_use, at_most(limits::kPortRanges));
+  }
+};
+
 // How a worker failed, in the order in which it is likely to be the cause of other workers' failures.
 enum class FailureKind : std::uint8_t { kKilled, kTraceback, kOther, kCommunication };
 constexpr auto names_of(FailureKind) { return std::array{"killed", "traceback", "other", "communication"}; }

@@ -94,6 +94,8 @@ struct NodeJoins {
   std::uint32_t session = 0;  // how many sessions the agent has opened before, if it counts them
   std::string group = {};     // nodes of one group are near each other, as in a rack: the check pairs by it
   std::uint16_t door = 0;     // the port at which it can host the coordinator when that is lost; 0: it cannot
+  // With --training-port: of when it began, or of when its last round had ended.
+  std::optional<TrainingPorts> training_ports = {};
   bool operator==(const NodeJoins&) const = default;
   static void fields(auto& io, auto& v) {
     io("address", v.address, bounds::kName);
@@ -108,6 +110,7 @@ struct NodeJoins {
     io.if_set("session", v.session);
     io.if_set("group", v.group, bounds::kName);
     io.if_set("door", v.door);
+    io.at_end("training_ports", v.training_ports);
   }
 };
 // The answer to RunCheck: the node's result of this phase, in the check plan's own form.
@@ -176,12 +179,14 @@ struct NodeStopped {
   std::optional<Crash> crash = {};
   // The rank of a worker for whose error file the node had stopped the round, and that has not failed.
   std::optional<int> false_alarm = {};
+  std::optional<TrainingPorts> training_ports = {};  // as in NodeJoins
   bool operator==(const NodeStopped&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
     io("failures", v.failures, bounds::kFailures);
     io("crash", v.crash);
     io("false_alarm", v.false_alarm);
+    io.at_end("training_ports", v.training_ports);
   }
 };
 // The node got a signal to end, or LeaveJob, and stops its workers. With signal 0 its workers have succeeded, and its
@@ -309,6 +314,8 @@ struct PrepareRound {
   bool refusal_is_proof = true;
   // No error file stops a round before its worker has ended: there was a false alarm.
   bool error_files_wait = false;
+  // The first of HCCL's ports on all nodes of the round; 0: each node's own start.
+  std::uint16_t training_port = 0;
   bool operator==(const PrepareRound&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
@@ -323,6 +330,7 @@ struct PrepareRound {
     io("successors", v.successors, at_most(limits::kSuccessors));
     io("refusal_is_proof", v.refusal_is_proof);
     io.if_set("error_files_wait", v.error_files_wait);
+    io.at_end("training_port", v.training_port);
   }
 };
 // One phase of the check before training; answered by CheckDone.

@@ -138,7 +138,9 @@ class CoordinatorHost final : public HostedCoordinator {
   // The node in the same process logs its rounds and the job's end by itself. The end is logged here for programs only.
   static void tell(const coordinator::Note& note) {
     if (note.event == coordinator::kRoundFormed) return;
-    const log::Level level = note.event == coordinator::kJobEnds ? log::Level::kDebug : log::Level::kInfo;
+    const log::Level level = note.event == coordinator::kJobEnds   ? log::Level::kDebug
+                             : coordinator::is_warning(note.event) ? log::Level::kWarning
+                                                                   : log::Level::kInfo;
     log::tell(level, note.event, note.text, note.fields.is_null() ? Json::object() : note.fields);
   }
 

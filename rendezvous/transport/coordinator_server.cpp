@@ -199,9 +199,8 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    const bool is_news = e.event == kStranger && told_.size() < kTold && told_.insert(text).second;
                    Json fields = e.fields.is_null() ? Json::object() : e.fields;
                    fields.set("job", e.job);
-                   const bool is_warning =
-                       is_news || e.event == coordinator::kNoSuccessor || e.event == coordinator::kRulesDiffer;
-                   log::tell(is_warning ? log::Level::kWarning : log::Level::kInfo, e.event, text, fields);
+                   const bool warns = is_news || coordinator::is_warning(e.event);
+                   log::tell(warns ? log::Level::kWarning : log::Level::kInfo, e.event, text, fields);
                  },
              },
              effect);

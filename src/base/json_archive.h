@@ -77,6 +77,7 @@ class JsonWriter {
     if (value != T{}) return (*this)(name, value);
     if (form_ != JsonForm::kForgiving) object_.set(name, Json());
   }
+  void at_end(const char* name, const auto& value, Bounds bounds = {}) { if_set(name, value, bounds); }
   void must(const char* name, const auto& value, Bounds = {}) { (*this)(name, value); }
   void stamped(const char* name, const auto& value) { (*this)(name, value); }
   void leads(const auto*... names) { (object_.set(names, Json()), ...); }
@@ -159,6 +160,7 @@ class JsonReader {
     const std::string wrong = read(*json, value, bounds, form_ == JsonForm::kExact);
     if (form_ == JsonForm::kExact) note(name, wrong);
   }
+  void at_end(const char* name, auto& value, Bounds bounds = {}) { if_set(name, value, bounds); }
   template <class T>
   void must(const char* name, T& value, Bounds bounds = {}) {
     const Json* json = object_.find(name);

@@ -80,6 +80,8 @@ inline constexpr std::size_t kCarriedMoreBytes = 16 * 1024;
 // Rounds that may be the last one that ran, and nodes that may host the coordinator next, in one message
 // (docs/failover.md).
 inline constexpr std::size_t kLastRounds = 8;
+// Ranges of HCCL's ports that a node tells to be in use. What is above them counts as in use, too.
+inline constexpr std::size_t kPortRanges = 128;
 inline constexpr std::size_t kSuccessors = 8;
 // The addresses of an announcement, in bytes: it goes with a HELLO.
 inline constexpr std::size_t kAnnouncedBytes = 1024;

@@ -126,6 +126,7 @@ PrepareRound prepare() {
   message.before = {{2, 3, 0xD16E56, 3, 2}};
   message.host_rank = 0;
   message.error_files_wait = true;
+  message.training_port = 60'016;
   return message;
 }
 
@@ -136,7 +137,13 @@ Testimony testimony() {
           .others_may_run_for_ms = 2'950};
 }
 
-NodeStopped stopped() { return {4, {failure(), failure()}, Crash{Crash::Kind::kMissingFile, 0xC8A54}, 9}; }
+NodeStopped stopped() {
+  return {4,
+          {failure(), failure()},
+          Crash{Crash::Kind::kMissingFile, 0xC8A54},
+          9,
+          TrainingPorts{60'000, {{60'000, 60'015}}}};
+}
 
 const std::string kDetails = "Traceback (most recent call last):\n  ...";
 
