@@ -57,7 +57,7 @@ Result<NodeRange> check_nnodes(std::string_view value, std::string_view input) {
 
 Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_view input) {
   using Kind = WorkersPerNode::Kind;
-  const std::string remedy = format("give a number from 1 to {}, or auto, cpu or gpu", limits::kMaxWorkersPerNode);
+  const std::string remedy = format("give a number from 1 to {}, or auto, cpu, gpu or xpu", limits::kMaxWorkersPerNode);
   if (const auto number = parse_int(value)) {
     if (*number < 1) return bad(input, "a node needs at least one worker", remedy);
     if (*number > limits::kMaxWorkersPerNode) {
@@ -68,9 +68,7 @@ Result<WorkersPerNode> check_nproc_per_node(std::string_view value, std::string_
   if (value == "auto") return WorkersPerNode{Kind::kAuto, 0};
   if (value == "cpu") return WorkersPerNode{Kind::kCpu, 0};
   if (value == "gpu") return WorkersPerNode{Kind::kGpu, 0};
-  if (value == "xpu") {
-    return bad(input, "XPUs are not supported: they cannot be counted without PyTorch", remedy);
-  }
+  if (value == "xpu") return WorkersPerNode{Kind::kXpu, 0};
   return bad(input, "this is neither a whole number nor a known word", remedy);
 }
 

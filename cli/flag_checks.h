@@ -26,7 +26,7 @@ Result<NodeRange> check_nnodes(std::string_view value, std::string_view input);
 
 // --nproc-per-node: a number of workers, or a word for the number of something.
 struct WorkersPerNode {
-  enum class Kind : unsigned char { kNumber, kAuto, kCpu, kGpu };
+  enum class Kind : unsigned char { kNumber, kAuto, kCpu, kGpu, kXpu };
   Kind kind = Kind::kNumber;
   std::int64_t number = 1;  // of kNumber: 1..limits::kMaxWorkersPerNode
 };

@@ -56,11 +56,11 @@ TEST_CASE("workers of a node are a number within bounds or a known word") {
   CHECK(check({"--nproc-per-node=auto"})->workers.kind == Kind::kAuto);
   CHECK(check({"--nproc-per-node=cpu"})->workers.kind == Kind::kCpu);
   CHECK(check({"--nproc-per-node=gpu"})->workers.kind == Kind::kGpu);
+  CHECK(check({"--nproc-per-node=xpu"})->workers.kind == Kind::kXpu);
   for (const char* bad : {"", "0", "-1", "4097", "1000000000000", "GPU", "many", "2.0"}) {
     CAPTURE(bad);
     CHECK(complains({std::string("--nproc-per-node=") + bad}, "--nproc-per-node="));
   }
-  CHECK(complains({"--nproc-per-node=xpu"}, "XPUs are not supported"));
 }
 
 TEST_CASE(

@@ -45,13 +45,15 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kJobSize,
      .by_default = "1",
      .metavar = "N",
-     .words = "auto|cpu|gpu",
-     .help = "workers on this node: N, auto, cpu or gpu",
+     .words = "auto|cpu|gpu|xpu",
+     .help = "workers on this node: N, auto, cpu, gpu or xpu",
      .more = "cpu is the number of CPUs that elastic-run may use: those of its CPU mask, but no more whole "
              "CPUs than the limits of its cgroups (a container's) allow, and at least 1. gpu is the number of NVIDIA "
-             "GPUs that "
-             "CUDA_VISIBLE_DEVICES leaves visible; they are counted without loading a library. auto is gpu on a node "
-             "with a GPU and cpu on any other."},
+             "GPUs that CUDA_VISIBLE_DEVICES leaves visible, or on a host without any that of AMD's GPUs that ROCm "
+             "shows with ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES. xpu is the number of Intel's GPUs with "
+             "ZE_AFFINITY_MASK. They are counted without loading a library; docs/environment.md has the rules. auto is "
+             "gpu where there are such GPUs, the number of Intel's discrete ones where there are these, and cpu on any "
+             "other node."},
     {.id = FlagId::kAutoConfig,
      .name = "auto-config",
      .family = kDlrover,
@@ -328,7 +330,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .kind = kSwitch,
      .by_default = "false",
      .help = "show each worker one GPU, as LOCAL_RANK=0",
-     .more = "Each worker gets one entry of CUDA_VISIBLE_DEVICES (or of HIP_VISIBLE_DEVICES, where that is set)."},
+     .more = "Each worker gets one entry of CUDA_VISIBLE_DEVICES (or of HIP_VISIBLE_DEVICES, where that is set). On a "
+             "host without NVIDIA's GPUs it also gets one of HIP_VISIBLE_DEVICES for those of AMD, of ZE_AFFINITY_MASK "
+             "for those of Intel, or of ASCEND_RT_VISIBLE_DEVICES for NPUs; docs/environment.md has the rules."},
     {.id = FlagId::kNumaBinding,
      .name = "numa-binding",
      .family = kTorchrun,
@@ -940,12 +944,15 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kCompatibility,
      .kind = kInteger,
-     .state = kLater,
      .least = 0,
      .most = kMaxPort,
      .by_default = "60000",
      .metavar = "PORT",
-     .help = "first port of HCCL, with ascend-npu"},
+     .help = "first port of HCCL, with ascend-npu",
+     .more = "With --accelerator=ascend-npu workers get HCCL_IF_BASE_PORT: the first of 16 TCP ports in a row that are "
+             "free on all nodes of the round, from PORT on. They agree on it for each round anew. HCCL_IF_BASE_PORT of "
+             "elastic-run itself takes the place of PORT. Where no such ports are free, one warning says so, and "
+             "HCCL_IF_BASE_PORT is PORT. With 0 workers are told nothing."},
     {.id = FlagId::kAutoTunning,
      .name = "auto-tunning",
      .family = kDlrover,

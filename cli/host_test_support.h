@@ -16,6 +16,7 @@ struct FakeHost : HostView {
   std::vector<std::string> own = {"/usr/local/bin/elastic-run"};
   int cpus = 6;
   int gpus = 0;
+  OtherDevices others;
   numa::Topology topology;
 
   void file(const std::string& path) { files[path] = {true, false, true, false}; }
@@ -33,6 +34,7 @@ struct FakeHost : HostView {
   std::vector<std::string> own_paths() const override { return own; }
   int usable_cpus() const override { return cpus; }
   int visible_gpus(const std::optional<std::string>& visible) const override { return visible == "" ? 0 : gpus; }
+  OtherDevices other_devices(const Environment&) const override { return others; }
   numa::Topology numa_topology(numa::Mode, const std::optional<std::string>&,
                                const std::optional<std::string>&) const override {
     return topology;

@@ -18,6 +18,7 @@
 #include "src/base/unique_fd.h"
 #include "src/numa/read_topology.h"
 #include "src/process/devices.h"
+#include "src/process/other_devices.h"
 
 namespace elastic::cli {
 
@@ -60,6 +61,20 @@ int ThisHost::usable_cpus() const { return process::usable_cpus(); }
 
 int ThisHost::visible_gpus(const std::optional<std::string>& cuda_visible_devices) const {
   return process::visible_gpus(process::find_gpus(), cuda_visible_devices);
+}
+
+HostView::OtherDevices ThisHost::other_devices(const Environment& environment) const {
+  const auto variable = [&](std::string_view name) { return elastic::lookup(environment, name); };
+  const process::GpuInventory amd = process::find_amd_gpus();
+  const process::IntelGpus intel = process::find_intel_gpus(variable("ZE_FLAT_DEVICE_HIERARCHY"));
+  const process::IntelGpus visible = process::visible_intel_gpus(intel, variable("ZE_AFFINITY_MASK"));
+  return {.has_amd = amd.count > 0,
+          .amd = process::visible_amd_gpus(amd, variable("ROCR_VISIBLE_DEVICES"), variable("HIP_VISIBLE_DEVICES"),
+                                           variable("CUDA_VISIBLE_DEVICES")),
+          .has_intel = intel.discrete + intel.integrated > 0,
+          .intel = visible.discrete,
+          .intel_integrated = visible.integrated,
+          .has_ascend = process::has_ascend()};
 }
 
 numa::Topology ThisHost::numa_topology(numa::Mode mode, const std::optional<std::string>& cuda_visible_devices,

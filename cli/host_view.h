@@ -12,6 +12,7 @@ class ThisHost : public HostView {
   std::vector<std::string> own_paths() const override;
   int usable_cpus() const override;
   int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const override;
+  OtherDevices other_devices(const Environment& environment) const override;
   numa::Topology numa_topology(numa::Mode mode, const std::optional<std::string>& cuda_visible_devices,
                                const std::optional<std::string>& cuda_device_order) const override;
   Result<std::string> read_file(const std::string& path, std::size_t most) const override;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/check_plan.h"
+#include "cli/device_plan.h"
 #include "cli/meeting_plan.h"
 #include "cli/numa_plan.h"
 #include "cli/output_plan.h"
@@ -80,7 +81,6 @@ class Planner {
     plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
   }
   void warn(std::string text) { plan_.warnings.push_back(std::move(text)); }
-  int gpus() const { return host_.visible_gpus(variable("CUDA_VISIBLE_DEVICES")); }
   std::string run_id(bool standalone, std::string& origin);
 
   const ParsedFlags& flags_;
@@ -116,7 +116,7 @@ Status Planner::apply_auto_config() {
       checked_.meeting = Meeting::kC10d;
     }
   }
-  if (const int count = gpus(); count > 0) auto_workers_ = count;
+  if (const auto count = count_gpus(host_, environment_).number; count > 0) auto_workers_ = static_cast<int>(count);
   return {};
 }
 
@@ -151,32 +151,11 @@ Status Planner::plan_nodes() {
 }
 
 Status Planner::plan_workers() {
-  const std::string input = flags_.input(FlagId::kNprocPerNode);
+  auto counted = count_workers(checked_.workers, flags_.input(FlagId::kNprocPerNode), host_, environment_);
+  if (!counted) return std::unexpected(std::move(counted.error()));
+  std::int64_t count = counted->number;
   std::string origin = flags_.origin_text(FlagId::kNprocPerNode);
-  std::int64_t count = checked_.workers.number;
-  switch (checked_.workers.kind) {
-    case WorkersPerNode::Kind::kNumber: break;
-    case WorkersPerNode::Kind::kCpu:
-      count = host_.usable_cpus();
-      origin += ", usable CPUs";
-      break;
-    case WorkersPerNode::Kind::kGpu:
-      count = gpus();
-      origin += ", visible GPUs";
-      if (count == 0) {
-        const auto visible = variable("CUDA_VISIBLE_DEVICES");
-        return fail(input,
-                    visible ? format("no NVIDIA GPU is visible with CUDA_VISIBLE_DEVICES={}", printable(*visible))
-                            : "no NVIDIA GPU is found (/proc/driver/nvidia/gpus, /dev/nvidia0)",
-                    "give the number of workers, or use auto or cpu");
-      }
-      break;
-    case WorkersPerNode::Kind::kAuto:
-      count = gpus();
-      origin += count > 0 ? ", visible GPUs" : ", usable CPUs (no GPU is visible)";
-      if (count == 0) count = host_.usable_cpus();
-      break;
-  }
+  if (!counted->of.empty()) origin += ", " + counted->of;
   if (auto_workers_) {
     count = *auto_workers_;
     origin = "--auto_config: visible GPUs";
@@ -511,6 +490,8 @@ Status Planner::plan_environment() {
   run::WorkerTemplate& worker = plan_.settings.worker;
   worker.environment = environment_;
   worker.virtual_local_rank = flags_.on(FlagId::kVirtualLocalRank);
+  if (worker.virtual_local_rank) worker.devices = devices_of_workers(flags_, host_, environment_);
+  if (const Status port = plan_training_port(flags_, environment_, plan_); !port) return port;
   worker.signals_to_handle = flags_.text(FlagId::kSignalsToHandle);
   // A worker that has the first variable writes to a pipe that nobody reads, unless file timers are served. Workers
   // must not have the job's secret.

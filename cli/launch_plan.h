@@ -38,6 +38,16 @@ class HostView {
   virtual int usable_cpus() const = 0;
   // NVIDIA GPUs that CUDA would show with this CUDA_VISIBLE_DEVICES (nothing: not set).
   virtual int visible_gpus(const std::optional<std::string>& cuda_visible_devices) const = 0;
+  // Devices of other makers that PyTorch would have with these variables, and whether the host has any at all.
+  struct OtherDevices {
+    bool has_amd = false;
+    int amd = 0;
+    bool has_intel = false;
+    int intel = 0;             // discrete ones
+    int intel_integrated = 0;  // in the processor
+    bool has_ascend = false;   // NPUs of Huawei's
+  };
+  virtual OtherDevices other_devices(const Environment& environment) const = 0;
   // What the binding of such workers needs of CPUs, NUMA nodes and the GPUs that CUDA would show with this
   // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (nothing: not set).
   virtual numa::Topology numa_topology(numa::Mode mode, const std::optional<std::string>& cuda_visible_devices,

@@ -35,7 +35,7 @@ TEST_CASE("a plain launch is one worker, standalone, with a random id and no war
 TEST_CASE("workers are counted from GPUs, else from CPUs, as the word says") {
   Trial t;
   CHECK(t.good({"--nproc-per-node=auto", "train.py"}).settings.node.local_world_size == 6);
-  CHECK(starts(t.error({"--nproc-per-node=gpu", "train.py"}), "--nproc-per-node=gpu: no NVIDIA GPU"));
+  CHECK(starts(t.error({"--nproc-per-node=gpu", "train.py"}), "--nproc-per-node=gpu: no NVIDIA GPU is found"));
   t.host.gpus = 3;
   CHECK(t.good({"--nproc-per-node=auto", "train.py"}).settings.node.local_world_size == 3);
   CHECK(t.good({"--nproc-per-node=gpu", "train.py"}).settings.node.local_world_size == 3);

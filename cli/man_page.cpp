@@ -123,10 +123,16 @@ is ignored with a warning.
 The default of
 .BR \-\-shutdown\-timeout .
 .TP
-.B CUDA_VISIBLE_DEVICES
+.BR CUDA_VISIBLE_DEVICES ", " ROCR_VISIBLE_DEVICES ", " HIP_VISIBLE_DEVICES ", " ZE_AFFINITY_MASK
 Which GPUs
 .B \-\-nproc\-per\-node=gpu
-counts.
+and
+.B xpu
+count.
+.TP
+.B HCCL_IF_BASE_PORT
+Takes the place of
+.BR \-\-training\-port .
 .TP
 .B NODE_NUM
 The number of nodes for

@@ -37,6 +37,7 @@ std::vector<process::SocketAddress> farewell_to(const std::vector<JobCoordinator
 
 agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
+  node.training_ports = training_ports(settings);
   node.logs = logs;
   node.tells_crashes = true;
   node.error_files_stop = settings.warm.rules.mode != warm::Mode::kOff;
@@ -161,7 +162,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
                     },
                 .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
-                .on_all_gone = [this] { on(agent::AllGone{}); }}),
+                .on_all_gone = [this] { on(agent::AllGone{training_ports(settings_)}); }}),
       warm_(loop, settings, workers_, context.cgroup_procs),
       stacks_(loop, workers_, [this](protocol::NodeStacks told) { on(agent::StacksCollected{std::move(told)}); }),
       file_timers_(

@@ -159,6 +159,7 @@ Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& 
       .master_port = format("{}", order.store.port),
       .error_file = output_.error_file(local_rank),
       .fence = protocol::text_of_fence(order.round.fence, order.round.round),
+      .training_port = order.round.training_port,
       .channels = std::move(channels),
       .hang = hang_variables(),
   };

@@ -1,7 +1,9 @@
 #include "cli/run/part_settings.h"
 
 #include "health/probe/probe_process.h"
+#include "rendezvous/membership/training_port.h"
 #include "rendezvous/transport/meeting_settings.h"
+#include "src/net/local_host.h"
 #include "src/process/devices.h"
 
 namespace elastic::run {
@@ -23,6 +25,11 @@ EvidenceSettings evidence_settings(const LaunchSettings& settings) {
           .asks_gpus = process::visible_gpus(gpus, lookup(environment, "CUDA_VISIBLE_DEVICES")) > 0,
           .gpu_program = settings.check.gpu_program,
           .temporary = settings.logs.temporary};
+}
+
+std::optional<protocol::TrainingPorts> training_ports(const LaunchSettings& settings) {
+  if (settings.worker.training_port == 0) return {};
+  return membership::look_at_ports(settings.worker.training_port, net::is_port_free);
 }
 
 ReportSettings report_settings(const LaunchSettings& settings) {

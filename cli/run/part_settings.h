@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "cli/run/check_runner.h"
 #include "cli/run/evidence_order.h"
 #include "cli/run/job_report.h"
@@ -12,6 +14,10 @@ namespace elastic::run {
 
 CheckRunnerSettings check_settings(const LaunchSettings& settings);
 EvidenceSettings evidence_settings(const LaunchSettings& settings);
+// What this node tells the coordinator of HCCL's ports, of which it tries all now; nothing where --training-port does
+// not act.
+std::optional<protocol::TrainingPorts> training_ports(const LaunchSettings& settings);
+
 ReportSettings report_settings(const LaunchSettings& settings);
 OnEvent::Settings on_event_settings(const LaunchSettings& settings);
 agent::Narrator::Settings narrator_settings(const LaunchSettings& settings);

@@ -17,7 +17,7 @@ namespace elastic::run {
 namespace {
 
 // They differ between ranks or rounds. The import server is started without them (OF_RANKS in src/warm/server.py).
-constexpr std::array<std::string_view, 24> kOfRanks = {"LOCAL_RANK",
+constexpr std::array<std::string_view, 27> kOfRanks = {"LOCAL_RANK",
                                                        "RANK",
                                                        "GROUP_RANK",
                                                        "ROLE_RANK",
@@ -40,7 +40,10 @@ constexpr std::array<std::string_view, 24> kOfRanks = {"LOCAL_RANK",
                                                        "FT_RANK_MONITOR_IPC_SOCKET",
                                                        "FT_LAUNCHER_IPC_SOCKET",
                                                        "CUDA_VISIBLE_DEVICES",
-                                                       "HIP_VISIBLE_DEVICES"};
+                                                       "HIP_VISIBLE_DEVICES",
+                                                       "ZE_AFFINITY_MASK",
+                                                       "ASCEND_RT_VISIBLE_DEVICES",
+                                                       "HCCL_IF_BASE_PORT"};
 
 bool is_of_ranks(std::string_view variable) {
   return std::ranges::find(kOfRanks, variable.substr(0, variable.find('='))) != kOfRanks.end();

@@ -9,25 +9,52 @@
 namespace elastic::run {
 namespace {
 
-// The one device that a worker with a virtual local rank sees, and the variable that listed it.
-struct VirtualDevice {
-  std::string entry;
-  bool from_hip = false;
-};
+constexpr const char* kCuda = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kHip = "HIP_VISIBLE_DEVICES";
+constexpr const char* kRocr = "ROCR_VISIBLE_DEVICES";
+constexpr const char* kIntelsMask = "ZE_AFFINITY_MASK";
+constexpr const char* kAscend = "ASCEND_RT_VISIBLE_DEVICES";
 
-Result<VirtualDevice> virtual_device(const Environment& environment, int local_rank) {
-  const auto hip = lookup(environment, "HIP_VISIBLE_DEVICES");
-  const auto cuda = lookup(environment, "CUDA_VISIBLE_DEVICES");
-  const bool from_hip = hip && !hip->empty();
-  const auto& list = from_hip ? hip : cuda;
-  if (!list) return VirtualDevice{format("{}", local_rank), false};
-  const std::vector<std::string> entries = split(*list, ',');
+// A worker's entry of a list of devices.
+Result<std::string> entry_of(const char* variable, const std::string& list, int local_rank) {
+  const std::vector<std::string> entries = split(list, ',');
   if (static_cast<std::size_t>(local_rank) >= entries.size()) {
-    return fail(format("{}={}", from_hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", printable(*list)),
+    return fail(format("{}={}", variable, printable(list)),
                 format("--virtual-local-rank needs a device for each worker, and local rank {} has none", local_rank),
                 "list more devices or lower --nproc-per-node");
   }
-  return VirtualDevice{std::string(trim(entries[static_cast<std::size_t>(local_rank)])), from_hip};
+  return std::string(trim(entries[static_cast<std::size_t>(local_rank)]));
+}
+
+// The variables by which a worker with a virtual local rank sees one device only. Those of CUDA and HIP are torchrun's;
+// docs/environment.md has the rules of the others.
+Result<std::vector<Variable>> one_device(const WorkerTemplate& worker, int local_rank) {
+  const auto list_in = [&](const char* variable) {
+    const auto list = lookup(worker.environment, variable);
+    return list && !list->empty() ? list : std::nullopt;
+  };
+  const auto hip = list_in(kHip);
+  const auto cuda = lookup(worker.environment, kCuda);
+  const bool is_amd = worker.devices == Devices::kAmd;
+  Result<std::string> device = format("{}", local_rank);
+  if (hip) {
+    device = entry_of(kHip, *hip, local_rank);
+  } else if (cuda) {
+    device = entry_of(kCuda, *cuda, local_rank);
+  } else if (const auto rocr = is_amd ? list_in(kRocr) : std::nullopt) {
+    // HIP counts what this leaves from 0 on.
+    if (const auto entry = entry_of(kRocr, *rocr, local_rank); !entry) return std::unexpected(entry.error());
+  }
+  if (!device) return std::unexpected(device.error());
+  std::vector<Variable> out{{kCuda, *device}};
+  if (hip || is_amd) out.emplace_back(kHip, *device);
+  if (is_amd || worker.devices == Devices::kCuda) return out;
+  const char* const own = worker.devices == Devices::kIntel ? kIntelsMask : kAscend;
+  const auto list = list_in(own);
+  const auto entry = list ? entry_of(own, *list, local_rank) : Result<std::string>(format("{}", local_rank));
+  if (!entry) return std::unexpected(entry.error());
+  out.emplace_back(own, *entry);
+  return out;
 }
 
 }  // namespace
@@ -65,11 +92,12 @@ Result<std::vector<Variable>> worker_variables(const WorkerTemplate& worker, con
   if (worker.local_world_size > 1 && !lookup(worker.environment, "OMP_NUM_THREADS")) {
     add("OMP_NUM_THREADS", "1");
   }
+  if (worker.training_port != 0)
+    add_number("HCCL_IF_BASE_PORT", place.training_port != 0 ? place.training_port : worker.training_port);
   if (worker.virtual_local_rank) {
-    const auto device = virtual_device(worker.environment, place.local_rank);
+    const auto device = one_device(worker, place.local_rank);
     if (!device) return std::unexpected(device.error());
-    add("CUDA_VISIBLE_DEVICES", device->entry);
-    if (device->from_hip) add("HIP_VISIBLE_DEVICES", device->entry);
+    for (const auto& [name, value] : *device) add(name, value);
   }
   return out;
 }

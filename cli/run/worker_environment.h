@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ namespace elastic::run {
 // The variable that may have the job's secret; workers do not get it.
 inline constexpr const char* kSecretVariable = "ELASTIC_RUN_TOKEN";
 
+// Whose devices a virtual local rank is about.
+enum class Devices : unsigned char { kCuda, kAmd, kIntel, kAscend };
+
 // The values that all workers of this node share.
 struct WorkerTemplate {
   std::vector<std::string> arguments;  // argv; ${local_rank} is replaced by the local rank
@@ -24,6 +28,9 @@ struct WorkerTemplate {
   std::string role;
   int local_world_size = 1;
   bool virtual_local_rank = false;
+  Devices devices = Devices::kCuda;  // with virtual local ranks
+  std::uint16_t training_port =
+      0;  // where HCCL's ports begin, unless the nodes agree on others; 0: workers are told none
   // Whether the launcher serves the store; otherwise the worker of rank 0 does.
   bool use_agent_store = true;
   std::string signals_to_handle;
@@ -39,6 +46,7 @@ struct WorkerPlace {
   std::string master_port;
   std::string error_file;               // where @record writes; empty: nothing is kept
   std::string fence;                    // of the round (rendezvous/protocol/fence.h)
+  std::uint16_t training_port = 0;      // PrepareRound::training_port
   std::vector<Variable> channels = {};  // the paths at which the launcher listens to the worker
   std::vector<Variable> hang = {};      // by which it says more of a round that hangs
 };

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
 using namespace elastic;
@@ -96,6 +97,48 @@ TEST_CASE("a virtual local rank is 0 and sees one device, the one at its place i
   CHECK(variables(worker, 0).at("HIP_VISIBLE_DEVICES") == "7");
   worker.environment = {"CUDA_VISIBLE_DEVICES=0,1,2,3", "HIP_VISIBLE_DEVICES="};
   CHECK(variables(worker, 2).at("CUDA_VISIBLE_DEVICES") == "2");
+}
+
+TEST_CASE("with devices of AMD, Intel or Ascend a virtual local rank has one in the variable of their runtime, too") {
+  WorkerTemplate worker;
+  worker.virtual_local_rank = true;
+  worker.local_world_size = 2;
+  // The value of rank 1; empty: it is not among the variables that are set.
+  const auto value = [&](Devices devices, Environment environment, const std::string& name) {
+    worker.devices = devices;
+    worker.environment = std::move(environment);
+    const auto all = variables(worker, 1);
+    return all.contains(name) ? all.at(name) : "";
+  };
+  CHECK(value(Devices::kAmd, {}, "HIP_VISIBLE_DEVICES") == "1");
+  CHECK(value(Devices::kAmd, {"CUDA_VISIBLE_DEVICES=4,5"}, "HIP_VISIBLE_DEVICES") == "5");
+  CHECK(value(Devices::kAmd, {"CUDA_VISIBLE_DEVICES=4,5", "HIP_VISIBLE_DEVICES=6,7"}, "HIP_VISIBLE_DEVICES") == "7");
+  // HIP numbers what ROCR leaves it.
+  CHECK(value(Devices::kAmd, {"ROCR_VISIBLE_DEVICES=4,5"}, "HIP_VISIBLE_DEVICES") == "1");
+  CHECK(value(Devices::kAmd, {"ROCR_VISIBLE_DEVICES=4,5"}, "CUDA_VISIBLE_DEVICES") == "1");
+  CHECK(value(Devices::kAmd, {"ROCR_VISIBLE_DEVICES=4,5"}, "ROCR_VISIBLE_DEVICES").empty());
+  CHECK(value(Devices::kIntel, {}, "ZE_AFFINITY_MASK") == "1");
+  CHECK(value(Devices::kIntel, {"ZE_AFFINITY_MASK=0.0, 0.1"}, "ZE_AFFINITY_MASK") == "0.1");
+  CHECK(value(Devices::kIntel, {"ZE_AFFINITY_MASK="}, "ZE_AFFINITY_MASK") == "1");
+  CHECK(value(Devices::kIntel, {}, "CUDA_VISIBLE_DEVICES") == "1");
+  CHECK(value(Devices::kAscend, {}, "ASCEND_RT_VISIBLE_DEVICES") == "1");
+  CHECK(value(Devices::kAscend, {"ASCEND_RT_VISIBLE_DEVICES=3,4"}, "ASCEND_RT_VISIBLE_DEVICES") == "4");
+  for (const char* other : {"HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "ASCEND_RT_VISIBLE_DEVICES"}) {
+    CAPTURE(other);
+    CHECK(value(Devices::kCuda, {"ZE_AFFINITY_MASK=2,3", "ROCR_VISIBLE_DEVICES=0"}, other).empty());
+  }
+}
+
+TEST_CASE("HCCL_IF_BASE_PORT is the port that the nodes have agreed on, or else the start") {
+  WorkerTemplate worker;
+  CHECK(!variables(worker, 0).contains("HCCL_IF_BASE_PORT"));
+  worker.training_port = 60'000;
+  CHECK(variables(worker, 0).at("HCCL_IF_BASE_PORT") == "60000");
+  WorkerPlace place = place_of(0);
+  place.training_port = 60'016;
+  const auto list = worker_variables(worker, place);
+  REQUIRE(list);
+  CHECK(std::ranges::count(*list, Variable("HCCL_IF_BASE_PORT", "60016")) == 1);
 }
 
 TEST_CASE("a virtual local rank without a device is an error that names the list") {

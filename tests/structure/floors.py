@@ -53,7 +53,7 @@ PURE = [
     "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/tenure",
     "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
-    "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
+    "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
     "cli/run/final_status", "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/numa_plan", "cli/command_words",
     "health/judge",
     "health/evidence",
