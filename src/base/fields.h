@@ -25,7 +25,7 @@
 //   io.if_set(...)     a member that JSON has only where it is not its type's initial value: it may be missing, as in
 //                      what an older program wrote
 //   io.at_end(...)     the same, and the bytes of a message end before it where it has its initial value, so that
-//                      whoever does not use it sends no byte more. No member stands behind it
+//                      whoever does not use it sends no byte more. A member behind it would make it io.if_set()
 //   io.must(...)       a member without which the message means nothing, even to a reader that forgives (JsonForm)
 //
 // A member that is a std::optional may be missing, too.

@@ -42,7 +42,7 @@ def refused(elastic_run, script, tmp_path):
 @pytest.mark.parametrize("arguments", [
     ["--nproc-per-node=0"], ["--nproc-per-node=-1"], ["--nproc-per-node=4097"],
     ["--nproc-per-node=99999999999999999999"], ["--nproc-per-node=1.5"], ["--nproc-per-node="],
-    ["--nproc-per-node=many"], ["--nproc-per-node=xpu"],
+    ["--nproc-per-node=many"], ["--nproc-per-node=tpu"],
     ["--nnodes=0"], ["--nnodes=-1"], ["--nnodes=2:1"], ["--nnodes=0:2"], ["--nnodes=1:2:3"],
     ["--nnodes=x"], ["--nnodes="], ["--nnodes=:"], ["--nnodes=2", "--standalone"],
     ["--max-restarts=-1"], ["--max-restarts=x"], ["--max-restarts=1e3"],

@@ -331,7 +331,7 @@ def test_what_is_asked_for_goes_to_stdout(elastic_run, arguments, begins):
 WRONG = [
     "--nnodes=0", "--nnodes=a", "--nnodes=", "--nnodes=1:2:3", "--nnodes=3:2", "--nnodes=0:2",
     "--nproc-per-node=0", "--nproc-per-node=-1", "--nproc-per-node=1000000", "--nproc-per-node=many",
-    "--nproc-per-node=xpu", "--nproc-per-node=",
+    "--nproc-per-node=tpu", "--nproc-per-node=",
     "--rdzv-backend=mine", "--rdzv-backend=etcd", "--rdzv-backend=",
     "--rdzv-endpoint=h", "--rdzv-endpoint=h:x", "--rdzv-endpoint=h:65536", "--rdzv-endpoint=a/b:1",
     "--rdzv-conf=join_timeout", "--rdzv-conf==1", "--rdzv-conf=min_nodes=2", "--rdzv-conf=join_timeout=x",
