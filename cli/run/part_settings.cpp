@@ -27,9 +27,10 @@ EvidenceSettings evidence_settings(const LaunchSettings& settings) {
           .temporary = settings.logs.temporary};
 }
 
-std::optional<protocol::TrainingPorts> training_ports(const LaunchSettings& settings) {
+std::shared_ptr<const protocol::TrainingPorts> training_ports(const LaunchSettings& settings) {
   if (settings.worker.training_port == 0) return {};
-  return membership::look_at_ports(settings.worker.training_port, net::is_port_free);
+  return std::make_shared<const protocol::TrainingPorts>(
+      membership::look_at_ports(settings.worker.training_port, net::is_port_free));
 }
 
 ReportSettings report_settings(const LaunchSettings& settings) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 
 #include "cli/run/check_runner.h"
 #include "cli/run/evidence_order.h"
@@ -16,7 +16,7 @@ CheckRunnerSettings check_settings(const LaunchSettings& settings);
 EvidenceSettings evidence_settings(const LaunchSettings& settings);
 // What this node tells the coordinator of HCCL's ports, of which it tries all now; nothing where --training-port does
 // not act.
-std::optional<protocol::TrainingPorts> training_ports(const LaunchSettings& settings);
+std::shared_ptr<const protocol::TrainingPorts> training_ports(const LaunchSettings& settings);
 
 ReportSettings report_settings(const LaunchSettings& settings);
 OnEvent::Settings on_event_settings(const LaunchSettings& settings);

@@ -56,8 +56,8 @@ NodeJoins Lifecycle::joins() const {
                   .addresses = settings_.addresses,
                   .check = settings_.check,
                   .session = 0,
-                  .group = settings_.group,
-                  .training_ports = settings_.training_ports};
+                  .group = settings_.group};
+  if (settings_.training_ports) joins.training_ports = *settings_.training_ports;
   AgentFacts& facts = joins.facts;
   // A coordinator that takes over may not know what the one before it has decided.
   if (!dismissed_) facts.verdict = verdict_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,7 +56,7 @@ struct ErrorFileWritten {
 };
 // No process is left in any worker's process group.
 struct AllGone {
-  std::optional<protocol::TrainingPorts> training_ports = {};  // as they are now, where --training-port acts
+  std::shared_ptr<const protocol::TrainingPorts> training_ports = {};  // as they are now, where --training-port acts
 };
 struct TimerFired {};  // the one of StartTimer
 struct SignalReceived {

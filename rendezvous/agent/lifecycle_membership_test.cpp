@@ -498,11 +498,12 @@ TEST_CASE("a node tells the ports that HCCL may use when it joins, and anew when
   CHECK(!told<NodeStopped>(without.on(AllGone{})).at(0).training_ports);
 
   const TrainingPorts before{.start = 60'000}, after{.start = 60'000, .in_use = {{60'000, 60'031}}};
-  Node node({.training_ports = before});
+  Node node({.training_ports = std::make_shared<const TrainingPorts>(before)});
   CHECK(node.life.joins().training_ports == before);
   node.run();
   CHECK(node.life.joins().training_ports == before);
   node.from(StopWorkers{4});
-  CHECK(told<NodeStopped>(node.on(AllGone{after})).at(0).training_ports == after);
+  CHECK(told<NodeStopped>(node.on(AllGone{std::make_shared<const TrainingPorts>(after)})).at(0).training_ports ==
+        after);
   CHECK(node.life.joins().training_ports == after);
 }

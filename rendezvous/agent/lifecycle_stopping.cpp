@@ -133,7 +133,7 @@ void Lifecycle::gone(Effects& out) {
   early_.round_ended();
   NodeStopped stopped = round_.stopped();
   stopped.false_alarm = rank_of_false_alarm();
-  stopped.training_ports = settings_.training_ports;
+  if (settings_.training_ports) stopped.training_ports = *settings_.training_ports;
   out.push_back(ToCoordinator{std::move(stopped)});
   leave_unasked(out);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,7 +38,7 @@ struct NodeSettings {
   protocol::JobRules rules = {};
   protocol::CheckRules check = {};
   std::string group = {};
-  std::optional<protocol::TrainingPorts> training_ports = {};  // nothing: --training-port does not act
+  std::shared_ptr<const protocol::TrainingPorts> training_ports = {};  // null: --training-port does not act
   // How long a node whose workers have succeeded waits for the other nodes' workers, unless those need this node.
   std::int64_t exit_barrier_ms = 300'000;
   // The other nodes are told what is known of a worker here that is why the job fails.
