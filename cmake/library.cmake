@@ -1,24 +1,33 @@
-# elastic_precompiled(target): the target's C++ sources find src/base/precompiled.h parsed already. elastic_base, the
-# lowest floor, makes it; all that is compiled with the same flags shares it. Tests have theirs (tests/CMakeLists.txt).
+# elastic_precompiled(target [owner]): the target's C++ sources find src/base/precompiled.h parsed already. The owner,
+# elastic_base unless another is named, makes it; all that is compiled with the same flags shares it. Tests have theirs
+# (tests/CMakeLists.txt).
 function(elastic_precompiled target)
-  if(target STREQUAL "elastic_base")
-    target_precompile_headers(elastic_base PRIVATE
+  set(owner elastic_base ${ARGN})
+  list(GET owner -1 owner)
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/src/base/precompiled.h>)
   else()
-    target_precompile_headers(${target} REUSE_FROM elastic_base)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
   endif()
 endfunction()
 
-# elastic_library(NAME target SOURCES a.cpp ... [TESTS a_test.cpp ...] [DEPS target ...])
+# elastic_library(NAME target [SMALL] SOURCES a.cpp ... [TESTS a_test.cpp ...] [DEPS target ...])
 #
-# A folder's code as one static library. Its unit tests stand beside the sources and are gathered into
+# A folder's code as one static library. With SMALL it is compiled for size: what runs once in a launch, or writes what
+# people read. Its unit tests stand beside the sources and are gathered into
 # the one executable `unit_tests`; ctest runs them folder by folder as unit.<target>. A pure folder
 # simply does not name elastic_net, elastic_process or elastic_uv in DEPS (tests/structure holds that).
 function(elastic_library)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;TESTS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "NAME" "SOURCES;TESTS;DEPS" ${ARGN})
   add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PUBLIC elastic_flags ${ARG_DEPS})
-  elastic_precompiled(${ARG_NAME})
+  if(ARG_SMALL AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${ARG_NAME} PRIVATE -Os)
+    elastic_precompiled(${ARG_NAME} elastic_report)
+  else()
+    elastic_precompiled(${ARG_NAME})
+  endif()
   set_property(GLOBAL APPEND PROPERTY ELASTIC_LIBRARIES ${ARG_NAME})
   foreach(test ${ARG_TESTS})
     set_property(GLOBAL APPEND PROPERTY ELASTIC_TEST_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/${test})
