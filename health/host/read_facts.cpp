@@ -201,4 +201,15 @@ HostFacts read_facts(const std::string& root, const WorkerLimits& limits, const 
   return facts;
 }
 
+std::optional<std::uint64_t> free_memory(const std::string& root) {
+  HostFacts facts;
+  read_memory(root, facts);
+  read_memory_limit(root, facts);
+  std::optional<std::uint64_t> out;
+  for (const std::optional<Room>& room : {facts.memory, facts.cgroup_memory}) {
+    if (room) out = std::min(out.value_or(room->free_bytes), room->free_bytes);
+  }
+  return out;
+}
+
 }  // namespace elastic::health

@@ -306,3 +306,14 @@ TEST_CASE("the host that we are on has memory") {
   REQUIRE(facts.memory);
   CHECK(facts.memory->total_bytes > 0);
 }
+
+TEST_CASE("free memory is the host's, or what a cgroup leaves of its limit if that is less") {
+  const FakeRoot root;
+  CHECK(!free_memory(root.path));
+  root.file("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n");
+  CHECK(free_memory(root.path) == 4 * kMib);
+  add_cgroup_v2(root);
+  root.file("/sys/fs/cgroup/pod/memory.max", "3145728\n");
+  root.file("/sys/fs/cgroup/pod/memory.current", "1048576\n");
+  CHECK(free_memory(root.path) == 2 * kMib);
+}

@@ -32,6 +32,21 @@ std::optional<NodeProgress::Summary> NodeProgress::summary(std::int64_t now_ms) 
                  .speakers = static_cast<int>(all.size())};
 }
 
+std::optional<NodeProgress::Step> NodeProgress::last_step(std::int64_t now_ms) const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto& file = ranks_[i].metrics();
+    if (file && file->written_ms) return Step{static_cast<int>(i), file->step, *file->written_ms};
+  }
+  constexpr int kByProgress = 1'000'000;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const auto progress = ranks_[i].at(now_ms);
+    if (!progress || !progress->step) continue;
+    const int source = static_cast<int>(i) + kByProgress * (1 + static_cast<int>(progress->source));
+    return Step{source, *progress->step, now_ms - progress->age_ms};
+  }
+  return {};
+}
+
 std::uint64_t NodeProgress::beats() const {
   std::uint64_t sum = 0;
   for (const RankProgress& rank : ranks_) sum += rank.beats();

@@ -38,6 +38,16 @@ class NodeProgress {
   };
   std::optional<Summary> summary(std::int64_t now_ms) const;
 
+  // The last step of training of one rank, always the same one, by which the job's speed is measured. First of one
+  // whose runtime-metrics file says when it was made.
+  struct Step {
+    int source = 0;  // what counts it; another number: another count
+    std::int64_t step = 0;
+    std::int64_t at_ms = 0;  // by the clock of that source
+    bool operator==(const Step&) const = default;
+  };
+  std::optional<Step> last_step(std::int64_t now_ms) const;
+
   // When the coordinator is to be told, since there was a sign of progress; nothing: it knows all.
   std::optional<std::int64_t> report_due_ms() const;
   // It is told now.

@@ -54,3 +54,26 @@ TEST_CASE("a new round knows nothing of the last one") {
   CHECK_FALSE(node.summary(2000));
   CHECK_FALSE(node.report_due_ms());
 }
+
+TEST_CASE("the speed is measured by one rank, first of one whose file says when its step was made") {
+  NodeProgress node;
+  node.begin_round(2);
+  CHECK(!node.last_step(1000));
+  node.shared().wrote(RankProgress::Stream::kOut, "iteration 3/ 9 |\n", 1000);
+  const auto shared = node.last_step(1500);
+  REQUIRE(shared);
+  CHECK(shared->step == 3);
+  CHECK(shared->at_ms == 1000);
+  node.rank(1).said("step=5\n", 2000);
+  const auto said = node.last_step(3000);
+  REQUIRE(said);
+  CHECK(said->step == 5);
+  CHECK(said->at_ms == 2000);
+  CHECK(said->source != shared->source);
+  node.rank(1).has_metrics(R"({"step": 6})", 3000);  // says no time
+  CHECK(node.last_step(3000)->source == said->source);
+  node.rank(1).has_metrics(R"({"step": 7, "timestamp": 90.5})", 4000);
+  CHECK(node.last_step(5000) == NodeProgress::Step{.source = 1, .step = 7, .at_ms = 90'500});
+  node.begin_round(2);
+  CHECK(!node.last_step(6000));
+}

@@ -55,8 +55,10 @@ void RankProgress::said(std::string_view bytes, std::int64_t now_ms) {
 }
 
 void RankProgress::has_metrics(std::string_view text, std::int64_t now_ms) {
-  const auto step = read_metrics_file(text);
-  if (step) take({.source = Source::kMetrics, .step = step, .position = *step, .phase = Phase::kTrain}, now_ms);
+  const auto file = read_metrics_file(text);
+  if (!file) return;
+  metrics_ = file;
+  take({.source = Source::kMetrics, .step = file->step, .position = file->step, .phase = Phase::kTrain}, now_ms);
 }
 
 void RankProgress::heard(const NvrxWord& word, std::int64_t now_ms) {

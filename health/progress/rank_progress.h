@@ -12,6 +12,7 @@
 #include "health/progress/line_cutter.h"
 #include "health/progress/nvrx_session.h"
 #include "health/progress/rising_lines.h"
+#include "health/progress/script_word.h"
 #include "health/progress/step_line.h"
 #include "health/progress/step_pattern.h"
 #include "health/progress/step_rate.h"
@@ -37,6 +38,9 @@ class RankProgress {
   void heard(const NvrxWord& word, std::int64_t now_ms);
   // Its runtime-metrics file has this content now.
   void has_metrics(std::string_view text, std::int64_t now_ms);
+
+  // The last content of its runtime-metrics file; nothing: it has none.
+  const std::optional<MetricsFile>& metrics() const { return metrics_; }
 
   // Nothing: no progress was seen yet.
   std::optional<Progress> at(std::int64_t now_ms) const;
@@ -74,6 +78,7 @@ class RankProgress {
   std::optional<std::int64_t> step_;
   Source source_ = Source::kLines;
   Phase phase_ = Phase::kUnknown;
+  std::optional<MetricsFile> metrics_;
   std::string section_;                   // by NVRx's client
   Phase script_phase_ = Phase::kUnknown;  // by the script's own word: lines without one are of this phase
 };

@@ -28,7 +28,7 @@ std::optional<ScriptWord> read_script_word(std::string_view line) {
   return word;
 }
 
-std::optional<std::int64_t> read_metrics_file(std::string_view text) {
+std::optional<MetricsFile> read_metrics_file(std::string_view text) {
   if (text.size() > limits::kProgressFileBytes || !json_over_bounds(text, 4, 64).empty()) return {};
   const auto json = Json::parse(text, "the runtime metrics");
   if (!json) return {};
@@ -36,7 +36,12 @@ std::optional<std::int64_t> read_metrics_file(std::string_view text) {
   if (step == nullptr) return {};
   const auto number = step->as_integer();
   if (!number || *number < 0) return {};
-  return number;
+  MetricsFile file{.step = *number};
+  const Json* written = json->find("timestamp");
+  const auto seconds = written == nullptr ? std::nullopt : written->as_number();
+  constexpr double kMostSeconds = 1e12;
+  if (seconds && *seconds >= 0 && *seconds < kMostSeconds) file.written_ms = static_cast<std::int64_t>(*seconds * 1000);
+  return file;
 }
 
 }  // namespace elastic::progress

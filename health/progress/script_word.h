@@ -19,7 +19,14 @@ struct ScriptWord {
 // between them; other words are passed over. Nothing where neither is there.
 std::optional<ScriptWord> read_script_word(std::string_view line);
 
-// DLRover's runtime-metrics file: {"step": N, "timestamp": T}. Nothing where it is something else, or is being written.
-std::optional<std::int64_t> read_metrics_file(std::string_view text);
+// DLRover's runtime-metrics file: {"step": N, "timestamp": T}.
+struct MetricsFile {
+  std::int64_t step = 0;
+  std::optional<std::int64_t> written_ms = {};  // T, by the clock of the script
+  bool operator==(const MetricsFile&) const = default;
+};
+
+// Nothing where the file is something else, or is being written.
+std::optional<MetricsFile> read_metrics_file(std::string_view text);
 
 }  // namespace elastic::progress

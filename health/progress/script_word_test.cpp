@@ -21,8 +21,10 @@ TEST_CASE("garbage is passed over") {
 }
 
 TEST_CASE("a runtime-metrics file has a step, or is being written") {
-  CHECK(read_metrics_file(R"({"step": 42, "timestamp": 1700000000.5})") == 42);
-  CHECK(read_metrics_file("{\"timestamp\": 1, \"step\": 3}\n") == 3);
+  CHECK(read_metrics_file(R"({"step": 42, "timestamp": 1700000000.5})") == MetricsFile{42, 1700000000500});
+  CHECK(read_metrics_file("{\"timestamp\": 1, \"step\": 3}\n") == MetricsFile{3, 1000});
+  CHECK(read_metrics_file(R"({"step": 3})") == MetricsFile{3});
+  CHECK(read_metrics_file(R"({"step": 3, "timestamp": 1e300})") == MetricsFile{3});
   for (const char* text : {"", "{\"step\": 4", "[]", "{}", R"({"step": "4"})", R"({"step": -4})", R"({"step": 4.5})"}) {
     CHECK_FALSE(read_metrics_file(text));
   }
