@@ -30,6 +30,7 @@ ROOMS = {
     "health/stack_reader": ["health/stacks"],
     "health/progress": [],
     "health/timers": [],
+    "health/tuning": [],
     "health/host": ["health/messages"],
     "health/gpu": ["health/messages", "health/host"],
     "health/report": ["health/messages", "health/judge"],
@@ -67,6 +68,7 @@ PURE = [
     "health/report",
     "health/stacks",
     "health/timers",
+    "health/tuning",
     "src/numa/binding", "src/numa/complaints", "src/numa/number_list", "src/numa/topology",
     "src/output/lines", "src/warm/rules",
 ]

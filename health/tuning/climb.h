@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "health/tuning/speed_windows.h"
+
+namespace elastic::tuning {
+
+// How often one value is changed for a try.
+inline constexpr int kMostTries = 5;
+// A speed has risen, or fallen, if it differs by more than this many times its noise, and by more than this part.
+inline constexpr double kNoiseTimes = 2;
+inline constexpr double kLeastGain = 0.03;
+
+// Looks for the best of one value: doubles it while that makes the job faster. Where a doubling has made it slower, one
+// value between is tried, on the side of the faster neighbour. Never goes below the value that it began with.
+class Climb {
+ public:
+  // `start` is in use. Nothing above `limit` is tried.
+  void begin(std::int64_t start, std::int64_t limit);
+  bool has_begun() const { return has_begun_; }
+  std::int64_t start() const { return start_; }
+  // The best so far.
+  std::int64_t value() const { return value_; }
+  // What is to be tried; nothing: the search is over.
+  std::optional<std::int64_t> next() const { return next_; }
+
+  // The value of next() was in use, with this speed; `before`: that of value(). Returns whether it is kept.
+  bool judge(const Speed& before, const Speed& after);
+  // There is to be no further try. `why`: a clause for people.
+  void end(std::string why);
+  // The value in use is too large: the next smaller one that was kept before it holds. False: there is none.
+  bool retreat(std::string why);
+  // Why it is over; empty before that.
+  const std::string& why_over() const { return why_over_; }
+
+ private:
+  struct Point {
+    std::int64_t value = 0;
+    double speed = 0;
+  };
+  void plan_double();
+  void plan_between(std::int64_t tried, const Speed& after);
+  void plan(std::int64_t value);
+
+  bool has_begun_ = false;
+  std::int64_t start_ = 0;
+  std::int64_t limit_ = 0;
+  std::int64_t value_ = 0;
+  std::vector<Point> before_;  // the values that value_ has replaced, one after the other
+  std::optional<std::int64_t> next_;
+  bool is_between_ = false;  // next_ is
+  int tries_ = 0;
+  std::string why_over_;
+};
+
+}  // namespace elastic::tuning

@@ -1,0 +1,310 @@
+#include "health/tuning/loader_tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/base/text.h"
+
+namespace elastic::tuning {
+namespace {
+
+std::optional<std::int64_t> said(const ParalConfig& file, Value value) {
+  return value == Value::kWorkers ? file.workers : file.batch;
+}
+
+const char* unit_of(Value value) { return value == Value::kWorkers ? "steps/s" : "samples/s"; }
+
+std::string mebibytes(std::uint64_t bytes) { return format("{} MiB", bytes / (1024 * 1024)); }
+
+}  // namespace
+
+std::optional<std::int64_t> LoaderTuner::wanted(Value value) const {
+  if (trial_ && trial_->value == value) return trial_->to;
+  if (!climb(value).has_begun()) return {};
+  return climb(value).value();
+}
+
+bool LoaderTuner::has_changed() const {
+  return std::ranges::any_of(kValues,
+                             [this](Value value) { return wanted(value).value_or(0) != climb(value).start(); });
+}
+
+bool LoaderTuner::is_as_wanted(const ParalConfig& file) const {
+  return std::ranges::all_of(kValues, [&](Value value) {
+    return !wanted(value) || wanted(value) == said(file, value).value_or(climb(value).start());
+  });
+}
+
+Speed LoaderTuner::compared(Value value, const Speed& speed, std::int64_t batch) const {
+  return value == Value::kBatch ? speed.times(static_cast<double>(batch)) : speed;
+}
+
+// --- Rounds
+
+LoaderTuner::Effects LoaderTuner::begin_round(bool may_restart, std::int64_t now_ms) {
+  Effects out;
+  may_restart_ = may_restart;
+  is_running_ = true;
+  rewrites_ = 0;
+  unreadable_ = 0;
+  awaits_reader_ = false;
+  since_ms_ = now_ms;
+  windows_.clear();
+  if (phase_ == Phase::kWaiting) return out;
+  if (has_changed()) write(out);
+  check_invariants();
+  return out;
+}
+
+LoaderTuner::Effects LoaderTuner::end_round(bool rank_failed, std::string_view memory) {
+  Effects out;
+  is_running_ = false;
+  const std::string because = memory.empty() ? "a rank failed" : format("a rank died of memory ({})", memory);
+  if (trial_) {
+    // A rank may have read the change, and died of it, since the last look.
+    if (rank_failed || !awaits_reader_) climb(trial_->value).end(format("{} with {}", because, trial_->to));
+    take_back(rank_failed ? because : "the round ended", {}, out);
+    phase_ = Phase::kBase;
+  } else if (!memory.empty() && !kept_.empty()) {
+    const Value value = kept_.back();
+    kept_.pop_back();
+    const std::int64_t from = climb(value).value();
+    if (climb(value).retreat(because)) {
+      out.notes.push_back(
+          {.what = Note::What::kTakenBack,
+           .value = value,
+           .from = from,
+           .to = climb(value).value(),
+           .text = format("{} goes back from {} to {}: {}", name_of(value), from, climb(value).value(), because)});
+    }
+  }
+  check_invariants();
+  return out;
+}
+
+// --- Looks
+
+LoaderTuner::Effects LoaderTuner::look(const Look& look) {
+  Effects out;
+  if (!is_running_) return out;
+  if (look.step) windows_.add(*look.step);
+  if (look.file) {
+    take_optimizer(*look.file);
+    version_ = std::max(version_, look.file->version);
+  }
+  if (phase_ == Phase::kWaiting) {
+    wait(look, out);
+  } else if (phase_ != Phase::kOver || has_changed()) {
+    take_file(look.file, out);
+    if (awaits_reader_) await_reader(look, out);
+    if (!awaits_reader_ && phase_ != Phase::kOver) measure(look, out);
+  }
+  check_invariants();
+  return out;
+}
+
+void LoaderTuner::wait(const Look& look, Effects& out) {
+  const bool has_values =
+      look.file && std::ranges::any_of(kValues, [&](Value value) { return said(*look.file, value).has_value(); });
+  if (has_values && windows_.has_steps()) return begin_climbs(*look.file);
+  if (look.now_ms - since_ms_ < kNothingMs) return;
+  nothing(has_values ? "no step is seen by which the speed could be measured (docs/progress.md says what is seen)"
+                     : "no loader has said its num_workers or its batch_size in the file",
+          out);
+}
+
+void LoaderTuner::begin_climbs(const ParalConfig& file) {
+  if (file.workers) climb(Value::kWorkers).begin(*file.workers, std::max(*file.workers, workers_limit_));
+  if (file.batch) climb(Value::kBatch).begin(*file.batch, kMostSaid);
+  phase_ = Phase::kBase;
+  windows_.begin();
+}
+
+// A worker writes the file when it makes its loader, with the values of that one.
+void LoaderTuner::take_file(const std::optional<ParalConfig>& file, Effects& out) {
+  unreadable_ = file ? 0 : unreadable_ + 1;
+  if (file ? is_as_wanted(*file) : unreadable_ < kUnreadableLooks || !has_changed()) return;
+  unreadable_ = 0;
+  if (!has_changed()) {
+    phase_ = Phase::kOver;
+    return nothing("several loaders write different values to the file", out);
+  }
+  if (rewrites_ < kMostRewrites) {
+    ++rewrites_;
+    return write(out);
+  }
+  if (trial_) climb(trial_->value).end("its change was overwritten");
+  trial_.reset();
+  awaits_reader_ = false;
+  phase_ = Phase::kOver;
+  nothing(format("workers have overwritten the file {}", counted(kMostRewrites, "time")), out);
+}
+
+// What we have not written ourselves is a script's, for the batch size with which it stands in the file.
+void LoaderTuner::take_optimizer(const ParalConfig& file) {
+  if (file.learning_rate <= 0 || !file.batch) return;
+  optimizer_version_ = std::max(optimizer_version_, file.optimizer_version);
+  const auto is = [](double left, double right) { return std::abs(left - right) <= 1e-9 * right; };
+  const bool is_ours = written_optimizer_ && is(file.learning_rate, written_optimizer_->learning_rate) &&
+                       is(file.weight_decay, written_optimizer_->weight_decay);
+  if (is_ours) return;
+  written_optimizer_.reset();
+  optimizer_ = {.learning_rate = file.learning_rate, .weight_decay = file.weight_decay, .batch = *file.batch};
+}
+
+void LoaderTuner::await_reader(const Look& look, Effects& out) {
+  if (out.write) {
+    since_ms_ = look.now_ms;
+  } else if (look.was_read && look.file && is_as_wanted(*look.file)) {
+    awaits_reader_ = false;
+    windows_.begin();
+  } else if (trial_ && look.now_ms - since_ms_ >= kNothingMs) {
+    nothing(format("{} {} is in the file, and no worker has read it", name_of(trial_->value), trial_->to), out);
+  }
+}
+
+void LoaderTuner::measure(const Look& look, Effects& out) {
+  const auto speed = windows_.speed();
+  if (!speed) return;
+  if (trial_) return decide(look, *speed, out);
+  base_ = speed;
+  if (!first_) first_ = speed;
+  try_next(look, out);
+}
+
+void LoaderTuner::decide(const Look& look, const Speed& speed, Effects& out) {
+  const Trial trial = *trial_;
+  const std::int64_t batch = climb(Value::kBatch).value();
+  const Speed before = compared(trial.value, *base_, batch);
+  const Speed after = compared(trial.value, speed, trial.value == Value::kBatch ? trial.to : batch);
+  if (trial.free_bytes && look.free_bytes) {
+    const std::uint64_t taken = *trial.free_bytes - std::min(*trial.free_bytes, *look.free_bytes);
+    taken_bytes_[static_cast<std::size_t>(trial.value)] = taken;
+  }
+  if (!climb(trial.value).judge(before, after)) {
+    take_back("no faster", after.median, out);
+    write_now(out, look.now_ms);
+    phase_ = Phase::kBase;
+    return;
+  }
+  trial_.reset();
+  kept_.push_back(trial.value);
+  base_ = speed;
+  out.notes.push_back({.what = Note::What::kKept,
+                       .value = trial.value,
+                       .from = trial.from,
+                       .to = trial.to,
+                       .speed_before = before.median,
+                       .speed_after = after.median,
+                       .text = format("{} {} is kept: {:.4g} {}, {:.4g} with {}", name_of(trial.value), trial.to,
+                                      after.median, unit_of(trial.value), before.median, trial.from)});
+  try_next(look, out);
+}
+
+void LoaderTuner::try_next(const Look& look, Effects& out) {
+  for (const Value value : kValues) {
+    if (!climb(value).next()) continue;
+    const std::string objection = this->objection(value, look);
+    if (!objection.empty()) {
+      climb(value).end(objection);
+      continue;
+    }
+    trial_ = {.value = value, .from = climb(value).value(), .to = *climb(value).next(), .free_bytes = look.free_bytes};
+    phase_ = Phase::kTrial;
+    const double speed = compared(value, *base_, trial_->from).median;
+    out.notes.push_back({.what = Note::What::kTried,
+                         .value = value,
+                         .from = trial_->from,
+                         .to = trial_->to,
+                         .speed_before = speed,
+                         .text = format("{} {} is tried in place of {}, which makes {:.4g} {}", name_of(value),
+                                        trial_->to, trial_->from, speed, unit_of(value))});
+    return write_now(out, look.now_ms);
+  }
+  phase_ = Phase::kOver;
+  std::vector<std::string> values;
+  for (const Value value : kValues) {
+    if (!climb(value).has_begun()) continue;
+    values.push_back(format("{} {} ({})", name_of(value), climb(value).value(), climb(value).why_over()));
+  }
+  out.notes.push_back({.what = Note::What::kEnded,
+                       .speed_before = first_->median,
+                       .speed_after = base_->median,
+                       .text = format("the search is over with {}: {:.4g} steps/s, {:.4g} at first",
+                                      join(values, " and "), base_->median, first_->median)});
+}
+
+std::string LoaderTuner::objection(Value value, const Look& look) const {
+  if (value == Value::kBatch && !may_restart_) {
+    return "a larger batch may end a rank for its memory, and no restart is left";
+  }
+  if (!look.free_bytes) return "it is not known how much memory is free";
+  const std::uint64_t taken = taken_bytes_[static_cast<std::size_t>(value)];
+  const std::uint64_t needed = std::max(kLeastFreeBytes, taken * kTimesTaken);
+  if (*look.free_bytes >= needed) return {};
+  return format("{} of memory are free, and a change needs {}", mebibytes(*look.free_bytes), mebibytes(needed));
+}
+
+// --- Effects
+
+void LoaderTuner::write(Effects& out) {
+  Order order{.version = ++version_, .workers = wanted(Value::kWorkers), .batch = wanted(Value::kBatch)};
+  if (optimizer_ && order.batch) {
+    // DLRover's rule.
+    const double factor = std::sqrt(static_cast<double>(*order.batch) / static_cast<double>(optimizer_->batch));
+    Order::Optimizer optimizer{.version = optimizer_version_,
+                               .learning_rate = optimizer_->learning_rate * factor,
+                               .weight_decay = optimizer_->weight_decay * factor};
+    const double last = written_optimizer_ ? written_optimizer_->learning_rate : optimizer_->learning_rate;
+    if (optimizer.learning_rate != last) {
+      optimizer.version = ++optimizer_version_;
+      order.optimizer = optimizer;
+      written_optimizer_ = optimizer;
+    }
+  }
+  out.write = order;
+  awaits_reader_ = true;
+}
+
+void LoaderTuner::write_now(Effects& out, std::int64_t now_ms) {
+  write(out);
+  since_ms_ = now_ms;
+}
+
+// To the value before the trial, which the next order has.
+void LoaderTuner::take_back(std::string_view because, std::optional<double> speed, Effects& out) {
+  const Trial trial = *std::exchange(trial_, {});
+  const std::optional<double> before =
+      base_ ? std::optional(compared(trial.value, *base_, trial.from).median) : std::nullopt;
+  std::string figures;
+  if (speed && before) {
+    figures = format(" ({:.4g} {}, {:.4g} with {})", *speed, unit_of(trial.value), *before, trial.from);
+  }
+  out.notes.push_back({.what = Note::What::kTakenBack,
+                       .value = trial.value,
+                       .from = trial.to,
+                       .to = trial.from,
+                       .speed_before = before,
+                       .speed_after = speed,
+                       .text = format("{} goes back from {} to {}: {}{}", name_of(trial.value), trial.to, trial.from,
+                                      because, figures)});
+}
+
+void LoaderTuner::nothing(std::string text, Effects& out) {
+  if (std::exchange(told_nothing_, true)) return;
+  out.notes.push_back({.what = Note::What::kNothing, .text = "nothing is changed: " + std::move(text)});
+}
+
+void LoaderTuner::check_invariants() const {
+  ELASTIC_CHECK(trial_.has_value() == (phase_ == Phase::kTrial));
+  ELASTIC_CHECK(phase_ != Phase::kWaiting || !has_changed());
+  for (const Value value : kValues) {
+    if (!climb(value).has_begun()) continue;
+    ELASTIC_CHECK(climb(value).value() >= climb(value).start());
+    ELASTIC_CHECK(wanted(value) >= climb(value).start());
+  }
+}
+
+}  // namespace elastic::tuning

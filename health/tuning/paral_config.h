@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/base/result.h"
+
+namespace elastic::tuning {
+
+// A larger file is not read, nor one that is nested deeper or has an object of more members.
+inline constexpr std::size_t kConfigBytes = 64 * 1024;
+inline constexpr std::size_t kConfigLevels = 8;
+inline constexpr std::size_t kConfigMembers = 256;
+// A batch size or a number of loader processes above this counts as not said.
+inline constexpr std::int64_t kMostSaid = 1'000'000'000;
+
+// What DLRover's file of parameters says (its ParallelConfig): docs/auto-tunning.md has every member.
+struct ParalConfig {
+  std::int64_t version = 0;                  // of the loader's part
+  std::optional<std::int64_t> workers = {};  // that load data, for each rank; nothing: no loader has said it
+  std::optional<std::int64_t> batch = {};    // samples of a batch, of each rank; the same
+  std::int64_t optimizer_version = 0;
+  double learning_rate = 0;  // 0: no script has said it
+  double weight_decay = 0;
+  bool operator==(const ParalConfig&) const = default;
+};
+
+// What the file is to say; what is missing stays as it is.
+struct Order {
+  std::int64_t version = 0;
+  std::optional<std::int64_t> workers = {};
+  std::optional<std::int64_t> batch = {};
+  struct Optimizer {
+    std::int64_t version = 0;
+    double learning_rate = 0;
+    double weight_decay = 0;
+    bool operator==(const Optimizer&) const = default;
+  };
+  std::optional<Optimizer> optimizer = {};
+  bool operator==(const Order&) const = default;
+};
+
+// The file as DLRover's agent makes it, before any loader has said something.
+std::string first_config();
+// Fails on a text that is no such file, as that of a loader that is just writing it.
+Result<ParalConfig> read_config(std::string_view text);
+// The same file with what the order says: members that it does not name, and such that DLRover does not know, stay. A
+// text that cannot be read counts as first_config().
+std::string with_order(std::string_view text, const Order& order);
+
+}  // namespace elastic::tuning
