@@ -29,6 +29,9 @@ std::vector<Variable> channels_of(const run::LaunchSettings& settings, int local
   if (settings.progress.reads_metrics_file) {
     out.emplace_back("RUNTIME_METRICS_PATH", format("{}/runtime_metrics_{}.json", kJobDirectory, local_rank));
   }
+  if (settings.tuning.gives_file) {
+    out.emplace_back("DLROVER_PARAL_CONFIG_PATH", format("{}/auto_paral_config.json", kJobDirectory));
+  }
   if (settings.progress.serves_nvrx) {
     out.emplace_back("FT_RANK_MONITOR_IPC_SOCKET", format("{}/nvrx_{}", kJobDirectory, local_rank));
     out.emplace_back("FT_LAUNCHER_IPC_SOCKET", format("{}/nvrx_launcher", kJobDirectory));

@@ -958,9 +958,13 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kCompatibility,
      .kind = kSwitch,
-     .state = kLater,
      .by_default = "false",
-     .help = "tune batch size and learning rate while training"},
+     .help = "tune the data loader while training",
+     .more =
+         "Workers get DLRover's variables DLROVER_PARAL_CONFIG_PATH and RUNTIME_METRICS_PATH. Where a loader says its "
+         "num_workers or its batch_size in the file of the first, and steps are seen, larger values are tried, one "
+         "at a time, and kept if that makes the job faster. In a job of several nodes nothing is changed. "
+         "docs/auto-tunning.md."},
     {.id = FlagId::kSaveAtBreakpoint,
      .name = "save-at-breakpoint",
      .family = kDlrover,

@@ -411,6 +411,7 @@ Status Planner::plan_output() {
   output.status_line = !terminal.empty() && terminal != "dumb" && flags_.text(FlagId::kLogFormat) == "text";
   show_output();
   plan_watching(flags_, checked_, environment_, plan_);
+  plan_.settings.tuning.cpus = std::max(host_.usable_cpus() / plan_.settings.node.local_world_size, 1);
   plan_.settings.progress.parent = temporary_directory(false).value_or("");
   if (flags_.is_given(FlagId::kRecord)) {
     plan_.settings.record_file = flags_.text(FlagId::kRecord);

@@ -162,8 +162,8 @@ TEST_CASE("one warning names every flag that is set and has no effect yet") {
   CHECK(!no_effect_warning(*parse({"t"})).has_value());
   CHECK(!no_effect_warning(*parse({"-r0", "--training_port=60000", "--max-restarts=3", "--monitor-interval=3", "t"}))
              .has_value());
-  CHECK(no_effect_warning(*parse({"--auto_tunning", "--save-at-breakpoint", "t"}, {{"PET_UCP_DEVICE_TYPE", "cuda"}})) ==
-        "no effect yet: --auto_tunning, --save-at-breakpoint, PET_UCP_DEVICE_TYPE=cuda (--help marks all options like "
+  CHECK(no_effect_warning(*parse({"--save_at_breakpoint", "t"}, {{"PET_UCP_DEVICE_TYPE", "cuda"}})) ==
+        "no effect yet: --save_at_breakpoint, PET_UCP_DEVICE_TYPE=cuda (--help marks all options like "
         "these)");
   CHECK(!no_effect_warning(*parse({"--precheck=2", "--comm-perf-test", "t"})).has_value());
   CHECK(!no_effect_warning(*parse({"--event-log-handler=console", "t"})).has_value());

@@ -25,7 +25,8 @@ class WatchPlanner {
     progress.pattern = flags_.text(FlagId::kProgressPattern);
     if (!progress.pattern.empty())
       entry("progress pattern", printable(progress.pattern, kShownBytes), flags_.origin_text(FlagId::kProgressPattern));
-    progress.reads_metrics_file = from == "dlrover" && !is_set("RUNTIME_METRICS_PATH");
+    const bool is_dlrovers = from == "dlrover" || flags_.on(FlagId::kAutoTunning);
+    progress.reads_metrics_file = is_dlrovers && !is_set("RUNTIME_METRICS_PATH");
     progress.serves_nvrx = from == "nvrx" && !is_set("FT_RANK_MONITOR_IPC_SOCKET") && !is_set("FT_LAUNCHER_IPC_SOCKET");
     if (flags_.is_given(FlagId::kProgressSections) && from != "nvrx") {
       warn(format("{}: it is ignored without --progress-from=nvrx", flags_.input(FlagId::kProgressSections)));
@@ -34,6 +35,26 @@ class WatchPlanner {
     for (const CheckedFlags::Section& section : checked_.progress_sections) {
       progress.nvrx_sections.push_back(section.name);
     }
+  }
+
+  // Of the data loader, by DLRover's file.
+  void plan_tuning() {
+    if (!flags_.on(FlagId::kAutoTunning)) return;
+    run::TuningSettings& tuning = plan_.settings.tuning;
+    const std::string origin = flags_.origin_text(FlagId::kAutoTunning);
+    const std::string input = flags_.input(FlagId::kAutoTunning);
+    if (is_set("DLROVER_PARAL_CONFIG_PATH")) {
+      warn(format("{}: nothing is changed, as DLROVER_PARAL_CONFIG_PATH is set already", input));
+      return entry("auto-tunning", "no", "environment: DLROVER_PARAL_CONFIG_PATH");
+    }
+    tuning.gives_file = true;
+    // One place has to decide for all ranks of a job, whose slowest node makes its speed.
+    tuning.changes = plan_.settings.node.terms.max_nodes == 1;
+    if (!tuning.changes) {
+      warn(format("{}: nothing is changed in a job of several nodes; each loader keeps the values that it begins with",
+                  input));
+    }
+    entry("auto-tunning", tuning.changes ? "num_workers, batch_size" : "no", origin);
   }
 
   // When a job that shows no progress is taken for one that hangs.
@@ -106,6 +127,7 @@ void plan_watching(const ParsedFlags& flags, const CheckedFlags& checked, const 
                    LaunchPlan& plan) {
   WatchPlanner planner(flags, checked, environment, plan);
   planner.plan_progress();
+  planner.plan_tuning();
   planner.plan_hang();
   planner.plan_file_timers();
 }

@@ -67,6 +67,7 @@ python_packages_for_peers=(
   transformers          # its Trainer, on a tiny model with random weights
   deepspeed             # its engine, on CPUs
   nvidia-resiliency-ext # NVRx's client, which needs no GPU
+  dlrover               # its ElasticDataLoader, at the file of --auto-tunning
 )
 
 # PyTorch takes 5.4 GB, and pip unpacks the downloads beside it.

@@ -122,6 +122,12 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
               .kill = [this] { workers_.kill_helper(); }}),
       progress_(loop, settings.progress, directory, settings.node.local_world_size,
                 [this](const protocol::NodeProgress& made) { on(agent::ProgressMade{made}); }),
+      tuning_(loop, settings.tuning, directory,
+              [this]() -> std::optional<tuning::StepSeen> {
+                const auto seen = progress_.last_step();
+                if (!seen) return {};
+                return tuning::StepSeen{.source = seen->source, .step = seen->step, .at_ms = seen->at_ms};
+              }),
       output_(loop, settings.output, files, logs,
               {.on_opened = [this](protocol::RoundNumber round) { on(agent::LogsOpened{round}); },
                .on_failed =
@@ -356,6 +362,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                                                          [](const auto& failure) { return !failure.stopped_by_us; }));
                    store_.close();
                    output_.end_round();
+                   end_tuning();
                    progress_.end_round();
                    hang_.end_round();
                    file_timers_.end_round();
@@ -416,6 +423,14 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::TellHangOver& e) { hang_.perform(e); },
              },
              effect);
+}
+
+void AgentRunner::end_tuning() {
+  if (!tuning_.end_round()) return;
+  const std::vector<protocol::WorkerFailure>& failures = agent_.lifecycle().failures();
+  const bool failed = std::ranges::any_of(failures, [](const auto& failure) { return !failure.stopped_by_us; });
+  if (!failed) return tuning_.explain_end(false, "");
+  reporter_.find_death_of_memory(failures, [this](const std::string& rule) { tuning_.explain_end(true, rule); });
 }
 
 HangHost::Handlers AgentRunner::hang_handlers() {

@@ -19,6 +19,7 @@
 #include "cli/run/node_stacks.h"
 #include "cli/run/output_host.h"
 #include "cli/run/progress_host.h"
+#include "cli/run/tuning_host.h"
 #include "cli/run/warm_workers.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
@@ -71,8 +72,8 @@ class AgentRunner {
   const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
   // Makes the failure report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }
-  // A thread waits for an output file of a worker.
-  bool progress_hangs() { return progress_.hangs(); }
+  // A thread waits for an output file of a worker, or for that of its loader's parameters.
+  bool progress_hangs() { return progress_.hangs() || tuning_.hangs(); }
   // Writes what is left of the workers' output to the console.
   void flush_output() { output_.flush(); }
   // Prints torchelastic's last events if they are wanted. `error_files` are the texts of the error files of this node's
@@ -115,6 +116,7 @@ class AgentRunner {
   void start_fresh(const agent::StartWorkers& order);
   void run_commands(const std::vector<pid_t>& warm);
   void give_up_starting();
+  void end_tuning();
   void watch_error_files(protocol::RoundNumber round);
   HangHost::Handlers hang_handlers();
   // Where files about a hang of this round belong; empty: nowhere.
@@ -157,6 +159,7 @@ class AgentRunner {
   store::StoreHost store_;
   CheckRunner check_;
   ProgressHost progress_;
+  TuningHost tuning_;
   OutputHost output_;
   JobReporter reporter_;
   net::Timer timer_;

@@ -37,6 +37,7 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   shared_signals_.workers_began();
   output_.begin_round();
   progress_.begin_round(order.round.round, order.round.place.base_rank);
+  tuning_.begin_round(order.round.restart_count < order.round.max_restarts);
   file_timers_.begin_round(order.round.place.base_rank);
   hang_.begin_round(order.round, hang_directory(), hang_variables());
   farewell_ = {.round = order.round.round};
@@ -149,6 +150,7 @@ void AgentRunner::give_up_starting() {
 // Where it is to run, its stdout and stderr are open until output_.started().
 Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& order, int local_rank) {
   std::vector<Variable> channels = progress_.variables(local_rank);
+  std::ranges::move(tuning_.variables(), std::back_inserter(channels));
   std::ranges::move(file_timers_.variables(), std::back_inserter(channels));
   const WorkerPlace place{
       .local_rank = local_rank,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -26,6 +27,7 @@
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
 #include "src/report/first_error.h"
+#include "src/report/likely_cause.h"
 #include "src/report/short_report.h"
 
 namespace elastic::run {
@@ -105,6 +107,16 @@ std::optional<protocol::Crash> crash_of(const std::vector<report::FailedWorker>&
     case report::PythonCrash::Kind::kMissingFile: return protocol::Crash{Kind::kMissingFile, crash->digest()};
   }
   return {};
+}
+
+// The rule by which the first worker that failed by itself has died for lack of memory; empty: it has not.
+std::string death_of_memory(const std::vector<report::FailedWorker>& workers) {
+  constexpr std::array<std::string_view, 5> kRules = {"killed-for-memory", "cuda-out-of-memory", "host-memory",
+                                                      "shared-memory", "dataloader-worker-killed"};
+  const auto first = std::ranges::find(workers, false, &report::FailedWorker::stopped_by_us);
+  const auto cause = first == workers.end() ? std::nullopt : report::likely_cause(*first);
+  const bool is_of_memory = cause && std::ranges::find(kRules, cause->rule) != kRules.end();
+  return is_of_memory ? std::string(cause->rule) : std::string();
 }
 
 // Overwrites the file, but does not create it. Returns what went wrong.
@@ -331,6 +343,12 @@ void JobReporter::read_and_make(const std::vector<protocol::WorkerFailure>& fail
 void JobReporter::find_crash(const std::vector<protocol::WorkerFailure>& failures,
                              std::function<void(std::optional<protocol::Crash>)> found) const {
   read_and_make<std::optional<protocol::Crash>>(failures, crash_of, std::move(found));
+}
+
+void JobReporter::find_death_of_memory(const std::vector<protocol::WorkerFailure>& failures,
+                                       std::function<void(std::string)> found) {
+  look_for_evidence();
+  read_and_make<std::string>(failures, death_of_memory, std::move(found));
 }
 
 void JobReporter::gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered) {

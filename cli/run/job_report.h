@@ -61,6 +61,10 @@ class JobReporter {
   // at once where nothing is kept, otherwise from the loop.
   void find_crash(const std::vector<protocol::WorkerFailure>& failures,
                   std::function<void(std::optional<protocol::Crash>)> found) const;
+  // Calls `found`, in the same way, with the rule of the likely cause by which the first failure of a round on this
+  // node was for lack of memory; empty if it was not.
+  void find_death_of_memory(const std::vector<protocol::WorkerFailure>& failures,
+                            std::function<void(std::string)> found);
   // Calls `gathered`, in the same way, with the details of the verdict's first failure for the other nodes
   // (report::details_of).
   void gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered);

@@ -46,6 +46,13 @@ struct FileTimerSettings {
   std::string path = {};    // of the FIFO; empty: in the directory of the launch
 };
 
+// --auto-tunning (docs/auto-tunning.md).
+struct TuningSettings {
+  bool gives_file = false;  // workers get DLRover's file
+  bool changes = false;     // and what is in it changes
+  int cpus = 1;             // that a rank may use
+};
+
 // All values that a launch needs. Each part of the launcher gets settings of its own, made of these (part_settings.h).
 struct LaunchSettings {
   agent::NodeSettings node;
@@ -65,6 +72,7 @@ struct LaunchSettings {
   OutputSettings output;
   ProgressSettings progress;
   FileTimerSettings file_timers;
+  TuningSettings tuning;
   int max_restarts = 0;
   std::vector<int> signals;     // the signals that stop the job, and those that are passed on to the workers
   bool use_cgroup = true;       // use a cgroup for the workers, where one is delegated

@@ -165,6 +165,11 @@ std::optional<progress::Progress> ProgressHost::of_worker(int local_rank) const 
   return {};
 }
 
+std::optional<progress::NodeProgress::Step> ProgressHost::last_step() const {
+  if (!is_running_) return {};
+  return node_.last_step(loop_.now_ms());
+}
+
 void ProgressHost::report() {
   const auto summary = node_.summary(loop_.now_ms());
   if (!summary) return;

@@ -41,6 +41,9 @@ class ProgressHost {
   // How far a worker is; nothing: no progress was seen yet.
   std::optional<progress::Progress> of_worker(int local_rank) const;
 
+  // The last step of one rank, by which the job's speed is measured; nothing: none was seen yet.
+  std::optional<progress::NodeProgress::Step> last_step() const;
+
   // Of this launch; empty: there is none.
   const std::string& directory() const { return directory_; }
   // Adds what is known to this node's status.

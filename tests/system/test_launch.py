@@ -373,9 +373,9 @@ def test_variables_set_what_the_command_line_leaves_open(elastic_run):
 
 
 def test_flags_without_effect_are_told_in_one_warning_and_the_job_runs(elastic_run):
-    result = elastic_run("--auto-tunning", "--save-at-breakpoint", "--no-python", "true")
+    result = elastic_run("--save-at-breakpoint", "--ucp-device-type=cuda", "--no-python", "true")
     assert result.returncode == 0
     (warning,) = result.stderr.splitlines()
     assert warning.startswith("elastic-run: warning: no effect yet: ")
-    for given in ("--auto-tunning", "--save-at-breakpoint"):
+    for given in ("--save-at-breakpoint", "--ucp-device-type"):
         assert given in warning
