@@ -35,7 +35,7 @@ std::string_view state_name(FlagState state) {
   switch (state) {
     case FlagState::kWorks: return "works";
     case FlagState::kAccepted: return "nothing to do";
-    case FlagState::kLater: return "no effect yet";
+    case FlagState::kUnmet: return "a warning";
     case FlagState::kRefused: return "error";
   }
   ELASTIC_CHECK(false);

@@ -13,7 +13,7 @@ namespace elastic::cli {
 // What the flag means, and whose it is if it is not torchrun's.
 std::vector<std::string> sentences_about(const Flag& flag);
 
-// "works", "nothing to do", "no effect yet" or "error".
+// "works", "nothing to do", "a warning" or "error".
 std::string_view state_name(FlagState state);
 
 // The default as a reader sees it: "1:1", "off" for a switch; empty where there is none.

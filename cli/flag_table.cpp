@@ -970,17 +970,25 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .family = kDlrover,
      .group = kCompatibility,
      .kind = kSwitch,
-     .state = kLater,
+     .state = kUnmet,
      .by_default = "false",
-     .help = "save the checkpoint in memory on a failure"},
+     .help = "a warning: checkpoints in memory are not saved",
+     .more =
+         "dlrover-run saves at a failure what DLRover's checkpoint engine has in memory only. elastic-run does not: "
+         "what the script itself has written to storage is there after a restart.",
+     .why =
+         "checkpoints that are only in memory are not saved when a worker fails; let the script write to storage what "
+         "must not be lost"},
     {.id = FlagId::kUcpDeviceType,
      .name = "ucp-device-type",
      .family = kDlrover,
      .group = kCompatibility,
-     .state = kLater,
+     .state = kAccepted,
      .by_default = "cpu",
      .metavar = "TYPE",
-     .help = "device that converts universal checkpoints"},
+     .help = "not needed: no checkpoint is converted",
+     .more = "In DLRover it names the device for the conversion of universal checkpoints, which its master asks for; "
+             "dlrover-run itself does not use it."},
 
     // --- About
     {.id = FlagId::kDryRun,
@@ -1051,7 +1059,7 @@ std::string_view group_title(FlagGroup group) {
     case kRestart: return "Restart and stop";
     case kOutput: return "Output and logs";
     case kNodeCheck: return "Node check (dlrover-run)";
-    case kCompatibility: return "Accepted for compatibility";
+    case kCompatibility: return "More options of torchrun and dlrover-run";
     case kAbout: return "About elastic-run";
   }
   ELASTIC_CHECK(false);

@@ -169,11 +169,11 @@ enum class FlagKind : unsigned char {
   kOptionalChoice,  // one of `words`, only by "="; the first one where no value is given
 };
 
-// What the flag does today. One warning names all kLater flags that are set.
+// What the flag does today.
 enum class FlagState : unsigned char {
   kWorks,
   kAccepted,  // is accepted; elastic-run needs no such setting
-  kLater,     // is accepted, but has no effect yet
+  kUnmet,     // is accepted; one line at the start says by `why` what is not done
   kRefused,   // is an error, for the reason in `why`
 };
 
@@ -218,7 +218,7 @@ struct Flag {
                                                     // that are known for other kinds
   std::string_view help = {};                       // for --help: a phrase
   std::string_view more = {};                       // for manual and docs: whole sentences
-  std::string_view why = {};                        // the reason of a kRefused
+  std::string_view why = {};                        // of a kRefused, kUnmet
 };
 
 // All flags, in the order of FlagId. Static storage.

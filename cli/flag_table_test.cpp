@@ -41,7 +41,7 @@ TEST_CASE("every flag of the table is whole: help, words for choices, a metavar 
     CHECK(flag.help.find('.') != flag.help.size() - 1);  // a phrase: the full stop is set elsewhere
     CHECK((flag.more.empty() || flag.more.ends_with('.')));
     CHECK(takes_value(flag) == !flag.metavar.empty());
-    CHECK((flag.state == FlagState::kRefused) == !flag.why.empty());
+    CHECK((flag.state == FlagState::kRefused || flag.state == FlagState::kUnmet) == !flag.why.empty());
     const bool choice = flag.kind == FlagKind::kChoice || flag.kind == FlagKind::kOptionalChoice;
     CHECK((!choice || words_of(flag).size() > 1));
     CHECK((flag.kind != FlagKind::kSwitch || flag.by_default == "false"));

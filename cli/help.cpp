@@ -21,7 +21,6 @@ when one fails. Takes the command lines of torchrun and dlrover-run as they are.
 Put options before SCRIPT; everything after it goes to the script unchanged.
 An option may be shortened to any unambiguous beginning, and _ may stand for -
 in its name. Nearly every option has a variable: PET_NNODES=2 is --nnodes=2.
-Options marked * are accepted but have no effect yet.
 )";
 
 constexpr std::string_view kTail = R"(
@@ -44,8 +43,7 @@ More: man @OURS@, and docs/command-line.md in the source.
 bool in_place() { return program_name() != kOurs; }
 
 std::string left_column(const Flag& flag) {
-  std::string left(1, flag.state == FlagState::kLater ? '*' : ' ');
-  left += flag.letter == 0 ? "     " : format(" -{}, ", flag.letter);
+  std::string left = flag.letter == 0 ? "      " : format("  -{}, ", flag.letter);
   left += long_spelling(flag);
   if (flag.kind == FlagKind::kOptionalChoice) return left + format("[={}]", flag.words);
   return takes_value(flag) ? left + format("={}", flag.metavar) : left;

@@ -39,20 +39,6 @@ TEST_CASE("help, manual, reference and completions hold every flag of the table"
   }
 }
 
-TEST_CASE("the help marks the flags that have no effect yet, and only these") {
-  for (const std::string& line : split(help_text(), '\n')) {
-    for (const Flag& flag : flag_table()) {
-      const std::string name = long_spelling(flag);
-      const std::size_t at = line.find(name);
-      const std::size_t end = at + name.size();
-      const bool entry = at == 6 && (end == line.size() || line[end] == '=' || line[end] == ' ' || line[end] == '[');
-      if (!entry) continue;
-      CAPTURE(line);
-      CHECK((line[0] == '*') == (flag.state == FlagState::kLater));
-    }
-  }
-}
-
 TEST_CASE("the version is one line with the program's name") {
   CHECK(version_text() == "elastic-run " ELASTIC_RUN_VERSION "\n");
 }

@@ -150,7 +150,7 @@ int run_job(cli::ParsedFlags flags, const Environment& environment, const proces
   for (const std::string& warning : detected->warnings) log::warning("detected", warning);
   auto plan = cli::make_launch_plan(flags, environment, host, *detected);
   if (!plan) return refuse_job(plan.error(), environment);
-  if (const auto warning = cli::no_effect_warning(flags)) log::warning("no_effect", *warning);
+  for (const std::string& warning : cli::unmet_warnings(flags)) log::warning("launch_plan", warning);
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);
   if (flags.is_set(cli::FlagId::kDryRun)) {
     if (!plan->settings.meeting.alone) {

@@ -301,8 +301,7 @@ std::string entry(const Flag& flag) {
   if (takes_value(flag) && !by_default.empty()) text += " [" + roff(by_default) + "]";
   text += "\n";
   // With each sentence on a line of its own the formatter sets the space between them.
-  std::string sentences = join(sentences_about(flag), " ");
-  if (flag.state == FlagState::kLater) sentences += " Has no effect yet.";
+  const std::string sentences = join(sentences_about(flag), " ");
   for (const std::string& line : split(replace_all(sentences, ". ", ".\n"), '\n')) {
     text += wrap(roff(line), 79, 0) + "\n";
   }

@@ -391,14 +391,13 @@ RefusalStyle refusal_style(std::span<const std::string> arguments, const Environ
   return style;
 }
 
-std::optional<std::string> no_effect_warning(const ParsedFlags& flags) {
-  std::vector<std::string> inputs;
+std::vector<std::string> unmet_warnings(const ParsedFlags& flags) {
+  std::vector<std::string> warnings;
   for (const Flag& flag : flag_table()) {
-    if (flag.state != FlagState::kLater || flags[flag.id].text == flag.by_default) continue;
-    inputs.push_back(flags.input(flag.id));
+    if (flag.state != FlagState::kUnmet || flags[flag.id].text == flag.by_default) continue;
+    warnings.push_back(format("{}: {}", flags.input(flag.id), flag.why));
   }
-  if (inputs.empty()) return {};
-  return format("no effect yet: {} (--help marks all options like these)", join(inputs, ", "));
+  return warnings;
 }
 
 std::vector<std::string> split_filters(std::string_view text) {

@@ -78,9 +78,8 @@ struct RefusalStyle {
 };
 RefusalStyle refusal_style(std::span<const std::string> arguments, const EnvironmentLookup& environment);
 
-// The one warning about the flags that parse but have no effect yet and were given a value other
-// than their default; nothing if there is none.
-std::optional<std::string> no_effect_warning(const ParsedFlags& flags);
+// A warning for each flag that is given and asks for what is not done.
+std::vector<std::string> unmet_warnings(const ParsedFlags& flags);
 
 // The parts of a comma list with torchrun's rule: ",," is taken from left to right for a comma
 // within a part, nothing is trimmed, an empty text has one empty part.

@@ -90,12 +90,10 @@ def test_help_fits_80_columns():
     assert not [line for line in lines if len(line) > 80 or line != line.rstrip()]
 
 
-def test_help_and_docs_agree_on_what_has_no_effect_yet(flags):
-    starred = re.findall(r"^\*.{5}(--[a-z-]+)", run(BINARY, "--help").stdout, re.MULTILINE)
-    docs = re.findall(r"^\|.*?`(--[a-z-]+)[^|]*`(?:\\\||[^|])*\|[^|]*\|[^|]*\| no effect yet \|",
-                      (ROOT / "docs/command-line.md").read_text(), re.MULTILINE)
-    assert starred == docs
-    assert set(starred) < set(flags)
+def test_no_flag_is_said_to_have_no_effect():
+    assert not re.search(r"^\*", run(BINARY, "--help").stdout, re.MULTILINE)
+    for page in ("docs/command-line.md", "man/elastic-run.1"):
+        assert "no effect yet" not in (ROOT / page).read_text().lower()
 
 
 def test_the_manual_is_clean_for_mandoc_and_groff():

@@ -13,11 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def flags_of(table):
-    """(flag as it is typed, its state) of each row of cli/flag_table.cpp."""
-    for row in re.split(r"\{\.id = FlagId::", table)[1:]:
-        name, = re.findall(r'\.name = "([^"]+)"', row)
-        state = re.search(r"\.state = (?:FlagState::)?(k\w+)", row)
-        yield f"--{name}", state.group(1) if state else "kWorks"
+    """Each row of cli/flag_table.cpp, as the flag is typed."""
+    rows = re.split(r"\{\.id = FlagId::", table)[1:]
+    return [f"--{name}" for row in rows for name in re.findall(r'\.name = "([^"]+)"', row)]
 
 
 def flags_with_rows(page):
@@ -27,21 +25,19 @@ def flags_with_rows(page):
 
 def check(table, page):
     """What is wrong with the rows."""
-    states = dict(flags_of(table))
-    effective = [flag for flag, state in states.items() if state != "kLater"]
+    flags = flags_of(table)
     rows = flags_with_rows(page)
-    wrong = [f"{flag} has no row" for flag in effective if flag not in rows]
-    wrong += [f"{flag} has {rows.count(flag)} rows" for flag in states if rows.count(flag) > 1]
-    wrong += [f"{flag} has no effect yet, and a row" for flag in rows if states.get(flag) == "kLater"]
-    wrong += [f"{flag} has a row and is no flag" for flag in rows if flag not in states]
-    if not wrong and rows != effective:
+    wrong = [f"{flag} has no row" for flag in flags if flag not in rows]
+    wrong += [f"{flag} has {rows.count(flag)} rows" for flag in flags if rows.count(flag) > 1]
+    wrong += [f"{flag} has a row and is no flag" for flag in rows if flag not in flags]
+    if not wrong and rows != flags:
         wrong.append("the rows are not in the order of the flags")
     return wrong
 
 
-def test_every_flag_that_has_an_effect_has_a_row_and_no_other():
+def test_every_flag_has_a_row_and_nothing_else_has():
     table = (ROOT / "cli/flag_table.cpp").read_text()
-    assert len(list(flags_of(table))) == table.count(".id = FlagId::") > 90
+    assert len(flags_of(table)) == table.count(".id = FlagId::") > 90
     wrong = check(table, (ROOT / "docs/guarantees.md").read_text())
     assert not wrong, "docs/guarantees.md, Flags:\n" + "\n".join(wrong)
 
@@ -57,10 +53,6 @@ TABLE = """
      .name = "two-words",
      .state = kAccepted,
      .help = "not needed"},
-    {.id = FlagId::kNotYet,
-     .name = "not-yet",
-     .state = kLater,
-     .help = "to come"},
     {.id = FlagId::kLast,
      .name = "last",
      .state = FlagState::kRefused,
@@ -83,7 +75,6 @@ def test_rows_that_are_right_are_accepted():
     (["--one", "--last"], ["--two-words has no row"]),
     (["--one", "--two-words"], ["--last has no row"]),
     (["--one", "--two-words", "--one", "--last"], ["--one has 2 rows"]),
-    (["--one", "--two-words", "--not-yet", "--last"], ["--not-yet has no effect yet, and a row"]),
     (["--one", "--two-words", "--three", "--last"], ["--three has a row and is no flag"]),
     (["--one", "--two_words", "--last"], ["--two-words has no row", "--two_words has a row and is no flag"]),
     (["--two-words", "--one", "--last"], ["the rows are not in the order of the flags"]),
@@ -94,8 +85,3 @@ def test_rows_that_are_wrong_are_found(flags, wrong):
 
 def test_rows_of_another_section_do_not_count():
     assert len(check(TABLE, page("--one", "--two-words", "--last", heading="## Options"))) == 3
-
-
-def test_a_flag_that_has_its_effect_now_needs_a_row():
-    now = TABLE.replace("     .state = kLater,\n", "")
-    assert check(now, page("--one", "--two-words", "--last")) == ["--not-yet has no row"]
