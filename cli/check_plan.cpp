@@ -30,6 +30,11 @@ Status plan_tests(const ParsedFlags& flags, const Environment& environment, cons
                          .nccl_lib = flags.text(FlagId::kNcclLib),
                          .gpu_program = flags.text(FlagId::kProbePath),
                          .page = flags.text(FlagId::kHealthReport)};
+  const std::string& accelerator = flags.text(FlagId::kAccelerator);
+  if (accelerator != "cpu" && accelerator != flag_of(FlagId::kAccelerator).by_default) {
+    plan.warnings.push_back(format("{}: such devices are not tested; --network-check looks at the host and its network",
+                                   flags.input(FlagId::kAccelerator)));
+  }
   plan.settings.node.group = flags.text(FlagId::kNodeGroup);
   if (plan.settings.node.group.empty())
     plan.settings.node.group = elastic::lookup(environment, "scheduling/rack-id").value_or("");
@@ -48,11 +53,6 @@ Status plan_tests(const ParsedFlags& flags, const Environment& environment, cons
 // As in dlrover-run, any of three options asks for the check.
 Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                   const HostView& host, LaunchPlan& plan) {
-  const std::string& accelerator = flags.text(FlagId::kAccelerator);
-  if (accelerator != "cpu" && accelerator != flag_of(FlagId::kAccelerator).by_default) {
-    plan.warnings.push_back(format("{}: such devices are not tested; --network-check looks at the host and its network",
-                                   flags.input(FlagId::kAccelerator)));
-  }
   using When = protocol::CheckRules::When;
   constexpr std::int64_t kNodesThatAreChecked = 4;  // --auto-config checks jobs of at least so many nodes
   std::string origin;
