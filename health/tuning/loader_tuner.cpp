@@ -61,11 +61,13 @@ LoaderTuner::Effects LoaderTuner::begin_round(bool may_restart, std::int64_t now
 LoaderTuner::Effects LoaderTuner::end_round(bool rank_failed, std::string_view memory) {
   Effects out;
   is_running_ = false;
-  const std::string because = memory.empty() ? "a rank failed" : format("a rank died of memory ({})", memory);
+  const std::string because = !rank_failed     ? "the round ended"
+                              : memory.empty() ? "a rank failed"
+                                               : format("a rank died of memory ({})", memory);
   if (trial_) {
     // A rank may have read the change, and died of it, since the last look.
     if (rank_failed || !awaits_reader_) climb(trial_->value).end(format("{} with {}", because, trial_->to));
-    take_back(rank_failed ? because : "the round ended", {}, out);
+    take_back(because, {}, out);
     phase_ = Phase::kBase;
   } else if (!memory.empty() && !kept_.empty()) {
     const Value value = kept_.back();
@@ -127,7 +129,8 @@ void LoaderTuner::take_file(const std::optional<ParalConfig>& file, Effects& out
   unreadable_ = file ? 0 : unreadable_ + 1;
   if (file ? is_as_wanted(*file) : unreadable_ < kUnreadableLooks || !has_changed()) return;
   unreadable_ = 0;
-  if (!has_changed()) {
+  // What we have written last is there until a worker has read it, unless somebody overwrites it.
+  if (!has_changed() && !awaits_reader_) {
     phase_ = Phase::kOver;
     return nothing("several loaders write different values to the file", out);
   }

@@ -316,6 +316,22 @@ TEST_CASE("a rank that dies of memory later takes back what was kept last") {
   CHECK(job.least_workers == 1);
 }
 
+TEST_CASE("a round that ends without a failure while a change is tried ends the search, and that is said so") {
+  Job job;
+  job.seconds = sleeping(16);
+  job.begin();
+  job.until(What::kTried, 2);
+  job.look(2);
+  CHECK(job.workers == 4);
+  job.end(false);
+  CHECK(job.last(What::kTakenBack).text == "num_workers goes back from 4 to 2: the round ended");
+  job.workers = 1;
+  job.begin();
+  job.run();
+  CHECK(job.workers == 2);
+  CHECK(job.last(What::kEnded).text.find("num_workers 2 (the round ended with 4): ") != std::string::npos);
+}
+
 TEST_CASE("a change that no worker has read before the round ended is tried again") {
   Job job;
   job.seconds = sleeping(2);
@@ -387,6 +403,21 @@ TEST_CASE("where loaders with different values write the file nothing is changed
   job.look(100);
   CHECK(job.orders == 0);
   CHECK(job.last(What::kNothing).text == "nothing is changed: several loaders write different values to the file");
+}
+
+TEST_CASE("a value that is taken back and overwritten before a worker has read it is written again") {
+  Job job;
+  job.seconds = sleeping(1);
+  job.begin();
+  job.until(What::kTakenBack, 1);
+  job.reads = false;
+  job.file.workers = 2;  // by a worker that had read the file before
+  job.look();
+  CHECK(job.file.workers == 1);
+  job.reads = true;
+  job.run();
+  CHECK(job.workers == 1);
+  CHECK(job.count(What::kNothing) == 0);
 }
 
 TEST_CASE("a file that is none for three looks is written again, and before a change it is not") {

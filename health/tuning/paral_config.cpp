@@ -45,10 +45,12 @@ std::optional<std::int64_t> count_in(const Json& object, std::string_view name) 
   return number;
 }
 
+bool is_said(double number) { return std::isfinite(number) && number > 0; }
+
 double positive_in(const Json& object, std::string_view name) {
   const Json* member = object.find(name);
   const double number = member == nullptr ? 0 : member->as_number().value_or(0);
-  return std::isfinite(number) && number > 0 ? number : 0;
+  return is_said(number) ? number : 0;
 }
 
 }  // namespace
@@ -84,14 +86,17 @@ std::string with_order(std::string_view text, const Order& order) {
     loader.set("batch_size", *order.batch);
   }
   json.set("dataloader", loader);
-  if (!order.optimizer) return json.dump(kIndent);
-  const Json* there = json.find("optimizer");
-  Json optimizer = there != nullptr && there->as_object() != nullptr ? *there : Json::object();
-  optimizer.set("version", order.optimizer->version);
-  if (order.optimizer->learning_rate > 0) optimizer.set("learning_rate", order.optimizer->learning_rate);
-  if (order.optimizer->weight_decay > 0) optimizer.set("weight_decay", order.optimizer->weight_decay);
-  json.set("optimizer", optimizer);
-  return json.dump(kIndent);
+  if (order.optimizer) {
+    const Json* there = json.find("optimizer");
+    Json optimizer = there != nullptr && there->as_object() != nullptr ? *there : Json::object();
+    optimizer.set("version", order.optimizer->version);
+    if (is_said(order.optimizer->learning_rate)) optimizer.set("learning_rate", order.optimizer->learning_rate);
+    if (is_said(order.optimizer->weight_decay)) optimizer.set("weight_decay", order.optimizer->weight_decay);
+    json.set("optimizer", optimizer);
+  }
+  std::string out = json.dump(kIndent);
+  // With what is added here a file may be larger than we read it.
+  return parse(out) ? out : with_order({}, order);
 }
 
 }  // namespace elastic::tuning
