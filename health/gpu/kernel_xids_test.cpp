@@ -1,32 +1,24 @@
 #include "health/gpu/kernel_xids.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "src/base/fake_root_test_support.h"
 
 using namespace elastic::health;
 
 namespace {
 
-struct FakeRoot {
-  FakeRoot() {
-    char name[] = "/tmp/elastic-run-xids-XXXXXX";
-    path = mkdtemp(name);
-    std::filesystem::create_directories(path + "/dev");
-  }
-  ~FakeRoot() { std::filesystem::remove_all(path); }
-  FakeRoot(const FakeRoot&) = delete;
-  FakeRoot& operator=(const FakeRoot&) = delete;
-  void log(const std::string& text) const { std::ofstream(path + "/dev/kmsg") << text; }
-  std::string path;
+struct KernelLog : elastic::testing::FakeRoot {
+  void log(const std::string& text) const { file("dev/kmsg", text); }
 };
 
 }  // namespace
 
 TEST_CASE("Xids of the kernel log are read in two parts: from before the job began, and since then") {
-  const FakeRoot root;
+  const KernelLog root;
   const std::string old = "NVRM: Xid (PCI:0000:3b:00): 63, x";
   const std::string recent = "NVRM: Xid (PCI:0000:3b:00): 79, y";
   root.log(
@@ -37,12 +29,12 @@ TEST_CASE("Xids of the kernel log are read in two parts: from before the job beg
   CHECK(found.earlier == old + "\n");
   CHECK(found.recent == recent + "\n");
   CHECK(xids.read_new().recent.empty());
-  std::ofstream(root.path + "/dev/kmsg", std::ios::app) << "3,6,103,-;" << old << "\n";
+  std::ofstream(root.path / "dev/kmsg", std::ios::app) << "3,6,103,-;" << old << "\n";
   CHECK(xids.read_new().recent == old + "\n");
 }
 
 TEST_CASE("of a kernel log that cannot be read there are no Xids, and of one that is full of them the newest stay") {
-  const FakeRoot root;
+  const KernelLog root;
   CHECK(KernelXids(root.path, 0).read_new().recent.empty());
   std::string many;
   for (int i = 0; i < 15'000; ++i) {

@@ -1,11 +1,12 @@
 #include "health/host/read_facts.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "src/base/fake_root_test_support.h"
 
 using namespace elastic::health;
 namespace fs = std::filesystem;
@@ -14,32 +15,17 @@ namespace {
 
 constexpr std::uint64_t kMib = 1024 * 1024;
 
-struct FakeRoot {
-  FakeRoot() {
-    char name[] = "/tmp/elastic-run-facts-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~FakeRoot() { fs::remove_all(path); }
-  FakeRoot(const FakeRoot&) = delete;
-  FakeRoot& operator=(const FakeRoot&) = delete;
-
-  void file(const std::string& name, const std::string& text) const {
-    const fs::path whole = path + name;
-    fs::create_directories(whole.parent_path());
-    std::ofstream(whole) << text;
-  }
+struct HostRoot : elastic::testing::FakeRoot {
   HostFacts read(const std::string& log_directory = "") const { return read_facts(path, {}, log_directory); }
-
-  std::string path;
 };
 
 // A cgroup of version 2, two levels below the mount.
-void add_cgroup_v2(const FakeRoot& root) {
+void add_cgroup_v2(const HostRoot& root) {
   root.file("/proc/self/cgroup", "0::/pod/worker\n");
   root.file("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n");
 }
 
-void add_cgroup_v1(const FakeRoot& root) {
+void add_cgroup_v1(const HostRoot& root) {
   root.file("/proc/self/cgroup", "4:memory:/docker/abc/job\n3:cpu,cpuacct:/docker/abc/job\n");
   root.file("/proc/self/mountinfo",
             "31 23 0:27 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n"
@@ -67,9 +53,9 @@ void check_nothing_known(const HostFacts& facts) {
 }  // namespace
 
 TEST_CASE("of a host that shows nothing nothing is known") {
-  const FakeRoot root;
+  const HostRoot root;
   check_nothing_known(root.read("/logs"));
-  check_nothing_known(read_facts(root.path + "/none", {}, ""));
+  check_nothing_known(read_facts(root.path / "none", {}, ""));
   const HostFacts facts = read_facts(root.path, {.locked_bytes = kUnlimited, .open_files = 1024}, "");
   CHECK(facts.limits.locked_bytes == kUnlimited);
   CHECK(facts.limits.open_files == 1024);
@@ -80,7 +66,7 @@ TEST_CASE("what makes no sense is not known: of no kind, too large, cut off, a d
        {"", "\n", "x", "-1", "18446744073709551616", "MemTotal:", "0::", "4: ", "99999999999999-1", "0-", "0-99999999",
         "1,,2", "3-1,0-9", "0-9223372036854775807,0-9223372036854775807", "\xff\xfe\n"}) {
     CAPTURE(text);
-    const FakeRoot root;
+    const HostRoot root;
     add_cgroup_v2(root);
     root.file("/proc/meminfo", "MemTotal: " + text + " kB\nMemAvailable: 1 kB\nSwapTotal: 3\nSwapFree: 4 kB\n");
     root.file("/proc/self/status", "CapEff:\t" + text + "\nCpus_allowed_list:\t" + text + "\n");
@@ -105,25 +91,25 @@ TEST_CASE("what makes no sense is not known: of no kind, too large, cut off, a d
     REQUIRE(facts.infiniband_ports.size() == 1);
     CHECK(facts.infiniband_ports[0].state.empty());
   }
-  const FakeRoot huge;
+  const HostRoot huge;
   huge.file("/proc/meminfo", "MemTotal: 18014398509481985 kB\nMemAvailable: 0 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n");
   check_nothing_known(huge.read());
-  const FakeRoot root;
-  fs::create_directories(root.path + "/proc/meminfo");
-  fs::create_directories(root.path + "/sys/devices/system/cpu");
-  REQUIRE(mkfifo((root.path + "/sys/devices/system/cpu/online").c_str(), 0600) == 0);
+  const HostRoot root;
+  fs::create_directories(root.path / "proc/meminfo");
+  fs::create_directories(root.path / "sys/devices/system/cpu");
+  REQUIRE(mkfifo((root.path / "sys/devices/system/cpu/online").c_str(), 0600) == 0);
   check_nothing_known(root.read());
 }
 
 TEST_CASE("a file that does not end is read up to a bound") {
-  const FakeRoot root;
-  fs::create_directories(root.path + "/proc");
-  fs::create_symlink("/dev/zero", root.path + "/proc/meminfo");
+  const HostRoot root;
+  fs::create_directories(root.path / "proc");
+  fs::create_symlink("/dev/zero", root.path / "proc/meminfo");
   CHECK(!root.read().memory);
 }
 
 TEST_CASE("memory and swap are read, in bytes") {
-  const FakeRoot root;
+  const HostRoot root;
   root.file("/proc/meminfo",
             "MemTotal:        2048 kB\nMemFree:  1 kB\nMemAvailable:    1024 kB\n"
             "SwapTotal:  512 kB\nSwapFree:  128 kB\n");
@@ -137,11 +123,11 @@ TEST_CASE("memory and swap are read, in bytes") {
 }
 
 TEST_CASE("file systems are asked for /dev/shm and for the logs") {
-  const FakeRoot root;
-  fs::create_directories(root.path + "/dev/shm");
+  const HostRoot root;
+  fs::create_directories(root.path / "dev/shm");
   CHECK(root.read().shm);
   CHECK(!root.read().log_disk);
-  fs::create_directories(root.path + "/logs");
+  fs::create_directories(root.path / "logs");
   const HostFacts facts = root.read("/logs");
   REQUIRE(facts.log_disk);
   CHECK(facts.log_disk->total_bytes > 0);
@@ -155,7 +141,7 @@ TEST_CASE("of a file system that counts nothing nothing is known") {
 }
 
 TEST_CASE("the smallest CPU limit of our cgroup and those above it counts, and what all have throttled") {
-  const FakeRoot root;
+  const HostRoot root;
   add_cgroup_v2(root);
   root.file("/sys/fs/cgroup/pod/worker/cpu.max", "max 100000\n");
   root.file("/sys/fs/cgroup/pod/worker/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 300\n");
@@ -172,7 +158,7 @@ TEST_CASE("the smallest CPU limit of our cgroup and those above it counts, and w
 }
 
 TEST_CASE("CPU limits of cgroups of version 1 are read as well, inside of a container's part") {
-  const FakeRoot root;
+  const HostRoot root;
   add_cgroup_v1(root);
   const std::string cpu = "/sys/fs/cgroup/cpu,cpuacct";
   root.file(cpu + "/job/cpu.cfs_quota_us", "-1\n");
@@ -189,7 +175,7 @@ TEST_CASE("CPU limits of cgroups of version 1 are read as well, inside of a cont
 }
 
 TEST_CASE("of the memory limits of our cgroups the one counts that has the least left; page cache is left") {
-  const FakeRoot v2;
+  const HostRoot v2;
   add_cgroup_v2(v2);
   v2.file("/sys/fs/cgroup/pod/worker/memory.max", "max\n");
   v2.file("/sys/fs/cgroup/pod/worker/memory.current", "1000\n");
@@ -207,7 +193,7 @@ TEST_CASE("of the memory limits of our cgroups the one counts that has the least
   v2.file("/sys/fs/cgroup/pod/worker/memory.current", "1700\n");
   CHECK(v2.read().cgroup_memory->free_bytes == 0);
 
-  const FakeRoot v1;
+  const HostRoot v1;
   add_cgroup_v1(v1);
   v1.file("/proc/meminfo", "MemTotal: 100 kB\nMemAvailable: 50 kB\n");
   v1.file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -220,7 +206,7 @@ TEST_CASE("of the memory limits of our cgroups the one counts that has the least
 }
 
 TEST_CASE("CPUs are counted by their lists, and how often heat slowed them down") {
-  const FakeRoot root;
+  const HostRoot root;
   root.file("/sys/devices/system/cpu/online", "0-7,9\n");
   root.file("/proc/self/status", "Name:\tx\nCapEff:\t0000000000004000\nCpus_allowed_list:\t0,2-3\nSeccomp:\t0\n");
   root.file("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "3\n");
@@ -236,7 +222,7 @@ TEST_CASE("CPUs are counted by their lists, and how often heat slowed them down"
 }
 
 TEST_CASE("interfaces are told with their link, speed, errors and what stands behind them") {
-  const FakeRoot root;
+  const HostRoot root;
   const std::string net = "/sys/class/net/";
   root.file(net + "bonding_masters", "bond0\n");
   root.file(net + "eth0/operstate", "up\n");
@@ -279,7 +265,7 @@ TEST_CASE("interfaces are told with their link, speed, errors and what stands be
 }
 
 TEST_CASE("every port of every InfiniBand device is told") {
-  const FakeRoot root;
+  const HostRoot root;
   const std::string all = "/sys/class/infiniband/";
   root.file(all + "mlx5_0/ports/1/state", "4: ACTIVE\n");
   root.file(all + "mlx5_0/ports/1/phys_state", "5: LinkUp\n");
@@ -308,7 +294,7 @@ TEST_CASE("the host that we are on has memory") {
 }
 
 TEST_CASE("free memory is the host's, or what a cgroup leaves of its limit if that is less") {
-  const FakeRoot root;
+  const HostRoot root;
   CHECK(!free_memory(root.path));
   root.file("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n");
   CHECK(free_memory(root.path) == 4 * kMib);

@@ -1,38 +1,17 @@
 #include "health/host/read_infiniband.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "src/base/fake_root_test_support.h"
+
 using namespace elastic::health;
+using elastic::testing::FakeRoot;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A temporary directory in the form of sysfs.
-struct FakeRoot {
-  FakeRoot() {
-    char name[] = "/tmp/elastic-run-infiniband-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~FakeRoot() { fs::remove_all(path); }
-  FakeRoot(const FakeRoot&) = delete;
-  FakeRoot& operator=(const FakeRoot&) = delete;
-
-  void file(const std::string& name, const std::string& text) const {
-    const fs::path whole = path + name;
-    fs::create_directories(whole.parent_path());
-    std::ofstream(whole) << text;
-  }
-  void link(const std::string& name, const std::string& to) const {
-    fs::create_directories(fs::path(path + name).parent_path());
-    fs::create_symlink(to, path + name);
-  }
-
-  std::string path;
-};
 
 using Nodes = std::vector<std::string>;
 
@@ -61,7 +40,7 @@ TEST_CASE("every port of every InfiniBand device is told, with the place of its 
   CHECK(ports[1].device == "rxe0");
   CHECK(ports[1].kind.empty());
   CHECK(ports[1].pci.nodes.empty());
-  CHECK(read_infiniband(root.path + "/none").empty());
+  CHECK(read_infiniband(root.path / "none").empty());
 }
 
 TEST_CASE("a GPU's place is found by its bus id, in all ways to write it") {

@@ -1,28 +1,20 @@
 #include "src/numa/read_topology.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "src/base/fake_root_test_support.h"
 #include "src/base/text.h"
 
 using namespace elastic::numa;
 
 namespace {
 
-struct SysfsRoot {
-  SysfsRoot() {
-    char name[] = "/tmp/elastic-run-numa-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~SysfsRoot() { std::filesystem::remove_all(path); }
-  void file(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text << "\n";
-  }
+struct SysfsRoot : elastic::testing::FakeRoot {
+  void file(const std::string& name, const std::string& text) const { FakeRoot::file(name, text + "\n"); }
   void cpu(int number, const std::string& name, const std::string& text) const {
     file(elastic::format("sys/devices/system/cpu/cpu{}/{}", number, name), text);
   }
@@ -35,8 +27,6 @@ struct SysfsRoot {
   Topology read(Mode mode, std::vector<int> allowed, std::vector<Gpu> gpus = {}) const {
     return read_topology(path.string(), mode, std::move(allowed), std::move(gpus));
   }
-
-  std::filesystem::path path;
 };
 
 using Groups = std::map<int, int>;

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "src/process/devices_test_support.h"
+#include "src/base/fake_root_test_support.h"
 
 using namespace elastic::process;
-using testing::FakeRoot;
+using elastic::testing::FakeRoot;
 
 namespace {
 

@@ -1,7 +1,6 @@
 #include "src/process/evidence.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "src/base/fake_root_test_support.h"
 #include "src/process/cgroup_place.h"
 
 using namespace elastic;
@@ -16,16 +16,7 @@ using namespace elastic::process;
 
 namespace {
 
-struct FakeRoot {
-  FakeRoot() {
-    char name[] = "/tmp/elastic-run-evidence-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~FakeRoot() { std::filesystem::remove_all(path); }
-  void file(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-  }
+struct CgroupRoot : elastic::testing::FakeRoot {
   // Writes the files of a host with one cgroup v2 hierarchy, as a process of a job sees them.
   void version_2(const std::string& own_path, const std::string& mounted = "/") const {
     file("proc/self/cgroup", "0::" + own_path + "\n");
@@ -37,7 +28,6 @@ struct FakeRoot {
     file("proc/self/mountinfo", "30 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n35 31 0:32 " +
                                     mounted + " /sys/fs/cgroup/memory rw - cgroup cgroup rw,blkio,memory\n");
   }
-  std::filesystem::path path;
 };
 
 // A kernel log that the test writes.
@@ -76,7 +66,7 @@ std::string core_file(std::string_view pattern, bool uses_pid = false) {
 }  // namespace
 
 TEST_CASE("kills for lack of memory are counted from the mark on, in a version 2 cgroup") {
-  const FakeRoot root;
+  const CgroupRoot root;
   root.version_2("/job");
   const std::string file = "sys/fs/cgroup/job/memory.events";
   root.file(file, "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\noom_group_kill 0\n");
@@ -93,7 +83,7 @@ TEST_CASE("kills for lack of memory are counted from the mark on, in a version 2
 }
 
 TEST_CASE("where the own cgroup counts no memory the nearest one above it does") {
-  const FakeRoot root;
+  const CgroupRoot root;
   root.version_2("/user/session/run");
   root.file("sys/fs/cgroup/memory.events", "oom_kill 7\n");
   CHECK(OomCounter(root.path).file() == (root.path / "sys/fs/cgroup/memory.events").string());
@@ -102,7 +92,7 @@ TEST_CASE("where the own cgroup counts no memory the nearest one above it does")
 }
 
 TEST_CASE("a version 1 memory cgroup is found among other hierarchies, also in a container") {
-  const FakeRoot root;
+  const CgroupRoot root;
   root.version_1("/docker/abc/sub", "/docker/abc");
   root.file("sys/fs/cgroup/memory/sub/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
   OomCounter counter(root.path);
@@ -112,7 +102,7 @@ TEST_CASE("a version 1 memory cgroup is found among other hierarchies, also in a
 }
 
 TEST_CASE("a file without the count of kills is not taken for one, and the host's is the last resort") {
-  const FakeRoot root;
+  const CgroupRoot root;
   root.version_1("/", "/");
   root.file("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n");
   root.file("proc/vmstat", "nr_free_pages 1\noom_kill 4\n");
@@ -122,14 +112,14 @@ TEST_CASE("a file without the count of kills is not taken for one, and the host'
 }
 
 TEST_CASE("where nothing counts, nobody was killed for memory as far as is known") {
-  const FakeRoot root;
+  const CgroupRoot root;
   const OomCounter counter(root.path);
   CHECK(counter.file().empty());
   CHECK(counter.since_mark().count == 0);
 }
 
 TEST_CASE("a cgroup outside of what is mounted has no directory") {
-  const FakeRoot root;
+  const CgroupRoot root;
   root.version_2("/docker/abcdef", "/docker/abc");
   CHECK_FALSE(own_cgroup_place({}, root.path).has_value());
   root.version_2("/docker/abc", "/docker/abc");
@@ -180,7 +170,7 @@ TEST_CASE("a log that is full of events is read in parts") {
 }
 
 TEST_CASE("the kernel's log is read from its oldest record, or from now on, with the time of each event") {
-  const FakeRoot root;
+  const CgroupRoot root;
   const std::string xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid=99, name=python, GPU has fallen off the bus.";
   std::string text;
   for (int i = 0; i < 200; ++i) text += "3," + std::to_string(i) + ",9000000123,-;" + xid + "\n SUBSYSTEM=pci\n";
@@ -207,7 +197,7 @@ TEST_CASE("the kernel's log is read from its oldest record, or from now on, with
 }
 
 TEST_CASE("a kernel log that is not there is an error with its path") {
-  const FakeRoot root;
+  const CgroupRoot root;
   const auto log = KernelLog::open(root.path);
   REQUIRE_FALSE(log.has_value());
   CHECK(log.error().what.ends_with("/dev/kmsg"));
@@ -248,7 +238,7 @@ TEST_CASE("where there is no core file the reason is told") {
 }
 
 TEST_CASE("the host's pattern is read") {
-  const FakeRoot root;
+  const CgroupRoot root;
   root.file("proc/sys/kernel/core_pattern", "/cores/%e\n");
   root.file("proc/sys/kernel/core_uses_pid", "1\n");
   CHECK(core_place(kCrashed, root.path).text(42) == "core file /cores/pt!main.42");

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "src/process/devices_test_support.h"
+#include "src/base/fake_root_test_support.h"
 
 using namespace elastic::process;
-using testing::FakeRoot;
+using elastic::testing::FakeRoot;
 
 namespace {
 
@@ -29,7 +29,7 @@ void add_intel(const FakeRoot& root, const std::string& address, const std::stri
   root.file(path + "drm/card" + std::to_string(minor - 128) + "/dev", "");
   root.file(path + "drm/renderD" + std::to_string(minor) + "/dev", "");
   root.file("dev/dri/renderD" + std::to_string(minor), "");
-  std::filesystem::create_symlink("../../../bus/pci/drivers/" + driver, root.path / (path + "driver"));
+  root.link(path + "driver", "../../../bus/pci/drivers/" + driver);
 }
 
 using Value = std::optional<std::string>;
