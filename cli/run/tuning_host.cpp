@@ -50,7 +50,7 @@ struct TuningHost::Look {
   std::optional<std::uint64_t> free_bytes = {};
 
   void run() {
-    if (unsaved) write_error = replace_file(path, *unsaved);
+    if (unsaved) write_error = replace_unread_file(path, *unsaved);
     free_bytes = health::free_memory("");
     // Our own reading is not to count as a worker's.
     const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW | O_NOATIME));
@@ -61,12 +61,7 @@ struct TuningHost::Look {
     text.resize(tuning::kConfigBytes + 1);
     const ssize_t count = pread(file.get(), text.data(), text.size(), 0);
     text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    // A file that is as new as its content has not been read. Where it is read in the same moment in which it was
-    // written the kernel counts the next time.
-    const auto after = [](const timespec& a, const timespec& b) {
-      return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-    };
-    was_read = after(facts.st_atim, facts.st_mtim);
+    was_read = run::was_read(facts);
   }
 };
 
@@ -102,11 +97,11 @@ void TuningHost::begin_round(bool may_restart) {
   const tuning::LoaderTuner::Effects effects = tuner_.begin_round(may_restart, loop_.now_ms());
   perform(effects);
   const std::string text = std::exchange(unsaved_, {}).value_or(tuning::first_config());
-  if (const int error = replace_file(path_, text); error != 0) {
+  if (const int error = replace_unread_file(path_, text); error != 0) {
     return stop(format("cannot write {}: {}", printable(path_), errno_text(error)));
   }
-  is_running_ = !is_stopped_;
-  if (is_running_) plan_look(kLookMs);
+  is_running_ = settings_.changes;
+  if (!is_stopped_) plan_look(kLookMs);
 }
 
 bool TuningHost::end_round() {
@@ -161,7 +156,6 @@ void TuningHost::perform(const tuning::LoaderTuner::Effects& effects) {
 
 void TuningHost::stop(const std::string& why) {
   is_stopped_ = true;
-  is_running_ = false;
   timer_.stop();
   tell({.what = tuning::Note::What::kNothing, .text = "nothing is changed: " + why});
 }

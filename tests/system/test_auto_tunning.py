@@ -219,3 +219,21 @@ def test_garbage_in_the_file_is_made_good_and_harms_nobody(training):
     wait_until(lambda: [note[1] for note in training.notes()][-2:] == ["garbage", "adopts"], timeout=100,
                what=f"the file to be made good: {training.notes()}")
     training.end()
+
+
+def test_a_change_is_not_in_the_next_round_after_one_that_could_not_be_written(training):
+    may_fail = training.notes_file.with_name("fail")
+    training.start("--standalone", "--max-restarts=1", step=WORKERS + f"""
+    if version == 1 and attempt == 0:
+        os.remove(config)
+        os.mkdir(config)
+        while not os.path.exists({str(may_fail)!r}):
+            time.sleep(0.005)
+        os.rmdir(config)
+        sys.exit(1)""")
+    assert training.wait_for("nothing_changed")["message"].endswith(": Is a directory")
+    may_fail.touch()
+    wait_until(lambda: training.notes()[-1][0] == 1, timeout=60, what=f"the second round: {training.notes()}")
+    assert training.notes()[-1] == [1, 0, {"num_workers": 1}]  # the file is of version 0
+    assert [(event["from"], event["to"]) for event in training.events("taken_back")] == [(2, 1)]
+    training.end()
