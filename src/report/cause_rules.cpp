@@ -58,7 +58,7 @@ constexpr Needle kForbidden[] = {{"can't open file", "Permission denied"}, {"Per
 constexpr Needle kNoFile[] = {{"FileNotFoundError: [Errno 2]"}};
 constexpr Needle kTooManyFiles[] = {{"Too many open files"}};
 constexpr Needle kHostMemory[] = {
-    {"Cannot allocate memory"}, {"std::bad_alloc"}, {"DefaultCPUAllocator: can't allocate memory"}};
+    {"Cannot allocate memory"}, {"std::bad_alloc"}, {"DefaultCPUAllocator: can't allocate memory"}, {"MemoryError"}};
 constexpr Needle kFault[] = {{"Fatal Python error: "}};
 constexpr Needle kTerminate[] = {{"terminate called after throwing an instance of"},
                                  {"terminate called without an active exception"}};

@@ -280,6 +280,9 @@ TEST_CASE("cause: too many open files") {
 TEST_CASE("cause: no memory left on the host, where the kernel killed nobody") {
   check_cause(died(raised("OSError: [Errno 12] Cannot allocate memory")), "host-memory",
               "OSError: [Errno 12] Cannot allocate memory");
+  check_cause(died(raised("MemoryError")), "host-memory", "MemoryError");
+  check_cause(died(raised("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB")), "host-memory",
+              "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB");
   check_cause(died("terminate called after throwing an instance of 'std::bad_alloc'\n", {.signal = SIGABRT}),
               "host-memory", "terminate called after throwing an instance of 'std::bad_alloc'");
 }
