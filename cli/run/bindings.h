@@ -10,7 +10,7 @@
 
 namespace elastic::run {
 
-// The places of this node's workers as process::spawn() takes them, and the one warning where the kernel refuses some.
+// The places of this node's workers as process::spawn() takes them, and warnings of what the kernel has refused.
 class Bindings {
  public:
   // `placements`: by local rank; empty where nothing is bound.
@@ -20,7 +20,7 @@ class Bindings {
   const process::Binding* of(int local_rank) const;
   // A worker has been started; what the kernel has refused of its binding.
   void started(int local_rank, const process::BindingRefusal& refusal);
-  // All workers of a round have been started. Warns of those that are not bound; of each worker once.
+  // All workers of a round have been started. Warns of what is not bound: of each worker's CPUs once, and of its memory once.
   void tell();
 
  private:
