@@ -32,14 +32,20 @@ std::string why_no_gpu(const HostView& host, const Environment& environment) {
   return "no NVIDIA GPU is found (/proc/driver/nvidia/gpus, /dev/nvidia0), and none of AMD (/sys/class/kfd, /dev/kfd)";
 }
 
-}  // namespace
-
-WorkerCount count_gpus(const HostView& host, const Environment& environment) {
+// With those of AMD's processors.
+WorkerCount count_all_gpus(const HostView& host, const Environment& environment) {
   if (!has_nvidia(host)) {
     const HostView::OtherDevices others = host.other_devices(environment);
     if (others.has_amd) return {others.amd, "visible AMD GPUs"};
   }
   return {host.visible_gpus(elastic::lookup(environment, "CUDA_VISIBLE_DEVICES")), "visible GPUs"};
+}
+
+}  // namespace
+
+WorkerCount count_gpus(const HostView& host, const Environment& environment) {
+  if (!has_nvidia(host) && host.other_devices(environment).is_amd_integrated) return {};
+  return count_all_gpus(host, environment);
 }
 
 Result<WorkerCount> count_workers(const WorkersPerNode& wanted, const std::string& input, const HostView& host,
@@ -50,7 +56,7 @@ Result<WorkerCount> count_workers(const WorkersPerNode& wanted, const std::strin
     case Kind::kNumber: return WorkerCount{wanted.number};
     case Kind::kCpu: return WorkerCount{host.usable_cpus(), "usable CPUs"};
     case Kind::kGpu: {
-      WorkerCount gpus = count_gpus(host, environment);
+      WorkerCount gpus = count_all_gpus(host, environment);
       if (gpus.number == 0) return fail(input, why_no_gpu(host, environment), remedy);
       return gpus;
     }
@@ -76,10 +82,11 @@ run::Devices devices_of_workers(const ParsedFlags& flags, const HostView& host, 
   if (flags.text(FlagId::kAccelerator) == "ascend-npu") return Devices::kAscend;
   if (has_nvidia(host)) return Devices::kCuda;
   const HostView::OtherDevices others = host.other_devices(environment);
-  if (others.has_amd || elastic::lookup(environment, "ROCR_VISIBLE_DEVICES")) return Devices::kAmd;
+  const bool has_amd = others.has_amd && !others.is_amd_integrated;
+  if (has_amd || elastic::lookup(environment, "ROCR_VISIBLE_DEVICES")) return Devices::kAmd;
   if (others.has_ascend || elastic::lookup(environment, "ASCEND_RT_VISIBLE_DEVICES")) return Devices::kAscend;
   if (others.has_intel || elastic::lookup(environment, "ZE_AFFINITY_MASK")) return Devices::kIntel;
-  return Devices::kCuda;
+  return others.has_amd ? Devices::kAmd : Devices::kCuda;
 }
 
 Status plan_training_port(const ParsedFlags& flags, const Environment& environment, LaunchPlan& plan) {

@@ -16,7 +16,8 @@ struct WorkerCount {
   std::string of = {};  // what was counted: "visible GPUs"; empty: the number was given
 };
 
-// The devices that torch.cuda has: NVIDIA's, or AMD's on a host that has none of NVIDIA's. 0: none is visible.
+// The devices that torch.cuda has: NVIDIA's, or AMD's on a host that has none of NVIDIA's, but none of those where all
+// are in processors. 0: none is visible.
 WorkerCount count_gpus(const HostView& host, const Environment& environment);
 
 // How many workers --nproc-per-node means, whose error names `input`. Fails where the devices that it names are not

@@ -40,6 +40,21 @@ TEST_CASE("gpu and auto count AMD's GPUs where there are none of NVIDIA") {
   CHECK(workers(t, "auto") == 6);
 }
 
+TEST_CASE("auto does not count the GPU of an AMD processor, and devices of others come before it") {
+  Trial t;
+  t.host.others = {.has_amd = true, .amd = 1, .is_amd_integrated = true};
+  CHECK(workers(t, "gpu") == 1);
+  CHECK(workers(t, "auto") == 6);
+  CHECK(t.good({"--auto_config", "--nproc-per-node=3", "train.py"}).settings.node.local_world_size == 3);
+  CHECK(devices(t) == Devices::kAmd);
+  t.host.others.has_intel = true;
+  t.host.others.intel = 2;
+  CHECK(workers(t, "auto") == 2);
+  CHECK(devices(t) == Devices::kIntel);
+  t.host.gpus = 4;
+  CHECK(workers(t, "auto") == 4);
+}
+
 TEST_CASE("gpu where no AMD GPU is visible names the variables that hide them") {
   Trial t;
   t.host.others = {.has_amd = true, .amd = 0};

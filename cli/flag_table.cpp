@@ -47,13 +47,14 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "N",
      .words = "auto|cpu|gpu|xpu",
      .help = "workers on this node: N, auto, cpu, gpu or xpu",
-     .more = "cpu is the number of CPUs that elastic-run may use: those of its CPU mask, but no more whole "
-             "CPUs than the limits of its cgroups (a container's) allow, and at least 1. gpu is the number of NVIDIA "
-             "GPUs that CUDA_VISIBLE_DEVICES leaves visible, or on a host without any that of AMD's GPUs that ROCm "
-             "shows with ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES. xpu is the number of Intel's GPUs with "
-             "ZE_AFFINITY_MASK. They are counted without loading a library; docs/environment.md has the rules. auto is "
-             "gpu where there are such GPUs, the number of Intel's discrete ones where there are these, and cpu on any "
-             "other node."},
+     .more =
+         "cpu is the number of CPUs that elastic-run may use: those of its CPU mask, but no more whole "
+         "CPUs than the limits of its cgroups (a container's) allow, and at least 1. gpu is the number of NVIDIA "
+         "GPUs that CUDA_VISIBLE_DEVICES leaves visible, or on a host without any that of AMD's GPUs that ROCm "
+         "shows with ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES. xpu is the number of Intel's GPUs with "
+         "ZE_AFFINITY_MASK. They are counted without loading a library; docs/environment.md has the rules. auto is "
+         "gpu where there are such GPUs that are not in processors, the number of Intel's discrete ones where there "
+         "are these, and cpu on any other node."},
     {.id = FlagId::kAutoConfig,
      .name = "auto-config",
      .family = kDlrover,

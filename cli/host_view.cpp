@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -71,6 +72,8 @@ HostView::OtherDevices ThisHost::other_devices(const Environment& environment) c
   return {.has_amd = amd.count > 0,
           .amd = process::visible_amd_gpus(amd, variable("ROCR_VISIBLE_DEVICES"), variable("HIP_VISIBLE_DEVICES"),
                                            variable("CUDA_VISIBLE_DEVICES")),
+          .is_amd_integrated = std::ranges::all_of(
+              amd.addresses, [](const std::string& address) { return process::is_in_amd_processor(address); }),
           .has_intel = intel.discrete + intel.integrated > 0,
           .intel = visible.discrete,
           .intel_integrated = visible.integrated,

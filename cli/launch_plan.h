@@ -42,6 +42,7 @@ class HostView {
   struct OtherDevices {
     bool has_amd = false;
     int amd = 0;
+    bool is_amd_integrated = false;  // all of AMD's are in processors
     bool has_intel = false;
     int intel = 0;             // discrete ones
     int intel_integrated = 0;  // in the processor

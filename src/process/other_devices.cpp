@@ -39,6 +39,13 @@ std::uint64_t property_in(const fs::path& properties, std::string_view key) {
   return 0;
 }
 
+// The kernel's number of a PCI device has its bus, its device and its function in 8, 5 and 3 bits.
+std::string address_in(const fs::path& properties) {
+  const std::uint64_t location = property_in(properties, "location_id");
+  return format("{:04x}:{:02x}:{:02x}.{:x}", property_in(properties, "domain"), location >> 8 & 0xff,
+                location >> 3 & 0x1f, location & 7);
+}
+
 // The names in a directory that are this prefix and a number.
 std::vector<std::string> numbered(const fs::path& directory, std::string_view prefix) {
   std::vector<std::string> names;
@@ -112,8 +119,18 @@ GpuInventory find_amd_gpus(const std::string& root) {
     const std::uint64_t id = property_in(properties, "unique_id");
     ++out.count;
     out.uuids.push_back(id == 0 ? "GPU-XX" : format("GPU-{:016x}", id));
+    out.addresses.push_back(address_in(properties));
   }
   return out;
+}
+
+bool is_in_amd_processor(const std::string& address, const std::string& root) {
+  const fs::path bus = fs::path(root) / "sys/bus/pci/devices";
+  if (!word_in(bus / address / "class").starts_with("0x03")) return false;
+  const std::string device = address.substr(0, address.find('.') + 1);
+  return std::ranges::any_of(sorted_entries(bus), [&](const fs::path& each) {
+    return each.filename().string().starts_with(device) && word_in(each / "vendor") == "0x1022";
+  });
 }
 
 int visible_amd_gpus(const GpuInventory& gpus, const std::optional<std::string>& rocr_visible_devices,
@@ -134,8 +151,8 @@ IntelGpus find_intel_gpus(const std::optional<std::string>& hierarchy, const std
     if (std::ranges::none_of(files,
                              [&](const std::string& name) { return may_open(fs::path(root) / "dev/dri" / name); }))
       continue;
-    // The GPU of an Intel processor is always there.
-    if (device.filename() == "0000:00:02.0") {
+    // The GPU of an Intel processor is always there, and its virtual functions behind it.
+    if (device.filename().string().starts_with("0000:00:02.")) {
       ++out.integrated;
     } else {
       out.discrete += hierarchy == "COMPOSITE" ? 1 : tiles_of(device);

@@ -12,6 +12,10 @@ namespace elastic::process {
 // /dev/dri this process may open. Empty where it may not open /dev/kfd. UUIDs are ROCm's, "GPU-0123456789abcdef".
 GpuInventory find_amd_gpus(const std::string& root = "/");
 
+// Whether the GPU with this PCI address is a display controller in a processor: others of its processor's devices are
+// functions beside it. False for an accelerator in a processor (MI300A).
+bool is_in_amd_processor(const std::string& address, const std::string& root = "/");
+
 // How many of them a program of HIP has (nothing: the variable is not set). ROCR_VISIBLE_DEVICES is applied first. Of
 // what it leaves, HIP_VISIBLE_DEVICES chooses, or CUDA_VISIBLE_DEVICES where that is not set, by the rule of
 // torch.cuda.device_count().

@@ -18,7 +18,8 @@ void add_amd(const FakeRoot& root, int node, const std::string& unique_id) {
   root.file(path + "gpu_id", node == 0 ? "0\n" : "5" + std::to_string(node) + "\n");
   root.file(path + "properties", node == 0 ? "cpu_cores_count 64\nsimd_count 0\ndrm_render_minor 0\n"
                                            : "cpu_cores_count 0\nsimd_count 304\ndrm_render_minor " + minor +
-                                                 "\nunique_id " + unique_id + "\n");
+                                                 "\nlocation_id " + std::to_string(node << 8) +
+                                                 "\ndomain 0\nunique_id " + unique_id + "\n");
   if (node != 0) root.file("dev/dri/renderD" + minor, "");
 }
 
@@ -47,6 +48,26 @@ TEST_CASE("AMD's GPUs are those of the kernel's topology, in its order, with ROC
   const GpuInventory found = find_amd_gpus(root.path);
   CHECK(found.count == 3);
   CHECK(found.uuids == std::vector<std::string>{"GPU-XX", "GPU-0000000000000abc", "GPU-ffffffffffffffff"});
+  CHECK(found.addresses == std::vector<std::string>{"0000:01:00.0", "0000:02:00.0", "0000:0a:00.0"});
+}
+
+TEST_CASE("an AMD GPU is in a processor if it is a display controller beside the processor's own functions") {
+  const FakeRoot root;
+  const auto add = [&](const std::string& address, const std::string& kind, const std::string& vendor) {
+    root.file("sys/bus/pci/devices/" + address + "/class", kind + "\n");
+    root.file("sys/bus/pci/devices/" + address + "/vendor", vendor + "\n");
+  };
+  add("0000:03:00.0", "0x030000", "0x1002");  // a card, with its audio
+  add("0000:03:00.1", "0x040300", "0x1002");
+  add("0000:74:00.0", "0x038000", "0x1002");
+  add("0000:74:00.1", "0x040300", "0x1002");
+  add("0000:74:00.2", "0x108000", "0x1022");  // the processor's
+  add("0000:75:00.0", "0x120000", "0x1002");  // an accelerator
+  add("0000:75:00.2", "0x108000", "0x1022");
+  CHECK(is_in_amd_processor("0000:74:00.0", root.path));
+  CHECK(!is_in_amd_processor("0000:03:00.0", root.path));
+  CHECK(!is_in_amd_processor("0000:75:00.0", root.path));
+  CHECK(!is_in_amd_processor("0000:76:00.0", root.path));
 }
 
 TEST_CASE("an AMD GPU that a container does not have is not counted") {
@@ -97,6 +118,9 @@ TEST_CASE("Intel's GPUs are those of i915 and xe on the PCI bus, and one in the 
   CHECK(find_intel_gpus({}, root.path) == IntelGpus{.discrete = 1, .integrated = 1});
   std::filesystem::remove(root.path / "dev/dri/renderD129");
   CHECK(find_intel_gpus({}, root.path) == IntelGpus{.discrete = 0, .integrated = 1});
+  add_intel(root, "0000:00:02.1", "i915", 131);
+  CHECK(find_intel_gpus({}, root.path) == IntelGpus{.discrete = 0, .integrated = 2});
+  std::filesystem::remove(root.at("dev/dri/renderD131"));
   root.file("sys/bus/pci/devices/0000:00:02.0/vendor", "0x1002\n");
   CHECK(find_intel_gpus({}, root.path) == IntelGpus{});
 }

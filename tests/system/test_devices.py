@@ -22,7 +22,8 @@ def amd(count):
     for gpu in range(count):
         files[f"{nodes}/{gpu + 1}/gpu_id"] = f"{4000 + gpu}"
         files[f"{nodes}/{gpu + 1}/properties"] = (
-            f"simd_count 304\ndrm_render_minor {128 + gpu}\nunique_id {0xa0 + gpu}")
+            f"simd_count 304\nlocation_id {gpu + 1 << 8}\ndomain 0\ndrm_render_minor {128 + gpu}\nunique_id {0xa0 + gpu}")
+        files[f"sys/bus/pci/devices/0000:{gpu + 1:02x}:00.0/class"] = "0x030000"
         files[f"dev/dri/renderD{128 + gpu}"] = ""
     return files
 
@@ -85,6 +86,12 @@ def test_gpu_and_auto_count_amds_gpus(elastic_run, on):
     assert (result.returncode, result.stderr) == (
         2, "elastic-run: error: --nproc-per-node=gpu: no AMD GPU is visible with ROCR_VISIBLE_DEVICES=3; "
            "give the number of workers, or use auto or cpu\n")
+
+
+def test_auto_does_not_count_the_gpu_of_an_amd_processor(elastic_run, on):
+    program = on(amd(1) | {"sys/bus/pci/devices/0000:01:00.2/vendor": "0x1022"})
+    assert len(told(elastic_run, program, "--nproc-per-node=gpu")) == 1
+    assert "(no GPU is visible)" in elastic_run("--dry-run", "--nproc-per-node=auto", *SH, "true", program=program).stdout
 
 
 def test_xpu_counts_intels_gpus(elastic_run, on):
