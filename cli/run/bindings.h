@@ -20,7 +20,8 @@ class Bindings {
   const process::Binding* of(int local_rank) const;
   // A worker has been started; what the kernel has refused of its binding.
   void started(int local_rank, const process::BindingRefusal& refusal);
-  // All workers of a round have been started. Warns of what is not bound: of each worker's CPUs once, and of its memory once.
+  // All workers of a round have been started. Warns of what is not bound: of each worker's CPUs once, and of its memory
+  // once.
   void tell();
 
  private:
