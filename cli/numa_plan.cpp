@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/text.h"
-#include "src/numa/complaints.h"
+#include "src/numa/warnings.h"
 
 namespace elastic::cli {
 namespace {
@@ -27,15 +27,15 @@ numa::Memory memory_of(std::string_view word) {
 }
 
 std::string warning_about(const std::vector<numa::Placement>& placements) {
-  std::vector<numa::Complaint> complaints;
+  std::vector<numa::Warning> warnings;
   for (std::size_t rank = 0; rank < placements.size(); ++rank) {
     if (placements[rank].why_other.empty()) continue;
-    complaints.push_back({.kind = placements[rank].cpus.empty() ? numa::Complaint::Kind::kCpusNotBound
-                                                                : numa::Complaint::Kind::kOtherCpus,
-                          .local_rank = static_cast<int>(rank),
-                          .reason = placements[rank].why_other});
+    warnings.push_back(
+        {.kind = placements[rank].cpus.empty() ? numa::Warning::Kind::kCpusNotBound : numa::Warning::Kind::kOtherCpus,
+         .local_rank = static_cast<int>(rank),
+         .reason = placements[rank].why_other});
   }
-  return numa::text_of(complaints);
+  return numa::text_of(warnings);
 }
 
 }  // namespace
@@ -52,16 +52,17 @@ void plan_numa(const ParsedFlags& flags, const Environment& environment, const H
     plan.warnings.push_back(
         format("{}: it is none of bind, preferred and none, and binds no memory", flags.input(FlagId::kMembindPolicy)));
   }
-  const numa::Wish wish{.mode = mode_of(mode),
-                        .memory = binds_memory ? memory_of(flags.text(FlagId::kMembindPolicy)) : numa::Memory::kAny};
-  const numa::Topology topology = host.numa_topology(wish.mode, elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"),
+  const numa::Request request{
+      .mode = mode_of(mode),
+      .memory = binds_memory ? memory_of(flags.text(FlagId::kMembindPolicy)) : numa::Memory::kAny};
+  const numa::Topology topology = host.numa_topology(request.mode, elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"),
                                                      elastic::lookup(environment, "CUDA_DEVICE_ORDER"));
   const FlagId asked = mode.empty() ? FlagId::kNumaAffinity : FlagId::kNumaBinding;
   plan.entries.push_back({"NUMA binding",
                           format("{}, {}", mode.empty() ? "node" : mode,
                                  topology.gpus.empty() ? "by local rank (no NVIDIA GPU is visible)" : "by GPU"),
                           flags.origin_text(asked)});
-  plan.settings.placements = numa::place_workers(topology, wish, plan.settings.node.local_world_size);
+  plan.settings.placements = numa::place_workers(topology, request, plan.settings.node.local_world_size);
   std::string warning = warning_about(plan.settings.placements);
   if (!warning.empty()) plan.warnings.push_back(format("{}: {}", flags.input(asked), warning));
 }

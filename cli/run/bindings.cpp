@@ -38,19 +38,19 @@ const process::Binding* Bindings::of(int local_rank) const {
 }
 
 void Bindings::started(int local_rank, const process::BindingRefusal& refusal) {
-  using Kind = numa::Complaint::Kind;
+  using Kind = numa::Warning::Kind;
   if (refusal.cpus != 0 && told_.emplace(Kind::kCpusNotBound, local_rank).second) {
-    complaints_.push_back(
+    warnings_.push_back(
         {Kind::kCpusNotBound, local_rank, reason_of(refusal.cpus, "sched_setaffinity", "its cpuset has none of them")});
   }
   if (refusal.memory != 0 && told_.emplace(Kind::kMemoryNotBound, local_rank).second) {
-    complaints_.push_back({Kind::kMemoryNotBound, local_rank,
-                           reason_of(refusal.memory, "set_mempolicy", "its cpuset has no memory of its NUMA nodes")});
+    warnings_.push_back({Kind::kMemoryNotBound, local_rank,
+                         reason_of(refusal.memory, "set_mempolicy", "its cpuset has no memory of its NUMA nodes")});
   }
 }
 
 void Bindings::tell() {
-  const std::string text = numa::text_of(std::exchange(complaints_, {}));
+  const std::string text = numa::text_of(std::exchange(warnings_, {}));
   if (!text.empty()) log::warning("not_bound", text);
 }
 

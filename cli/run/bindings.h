@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/numa/binding.h"
-#include "src/numa/complaints.h"
+#include "src/numa/warnings.h"
 #include "src/process/spawn.h"
 
 namespace elastic::run {
@@ -26,8 +26,8 @@ class Bindings {
 
  private:
   std::vector<process::Binding> bindings_;
-  std::vector<numa::Complaint> complaints_;
-  std::set<std::pair<numa::Complaint::Kind, int>> told_;  // of these local ranks
+  std::vector<numa::Warning> warnings_;
+  std::set<std::pair<numa::Warning::Kind, int>> told_;  // of these local ranks
 };
 
 }  // namespace elastic::run

@@ -23,7 +23,7 @@ struct Device {
 
 class Placer {
  public:
-  Placer(const Topology& topology, const Wish& wish, int workers) : topology_(topology), wish_(wish) {
+  Placer(const Topology& topology, const Request& request, int workers) : topology_(topology), request_(request) {
     for (const auto& [node, cpus] : topology.nodes) {
       std::vector<int> both = intersection(cpus, topology.allowed);
       if (!both.empty()) cpus_of_.emplace(node, std::move(both));
@@ -42,7 +42,7 @@ class Placer {
       is_other(placement, why_none(*device.node));
       return placement;
     }
-    switch (wish_.mode) {
+    switch (request_.mode) {
       case Mode::kNode: placement.cpus = found->second; break;
       case Mode::kSocket: take_socket(found->second, placement); break;
       case Mode::kExclusive: take_share(index, found->second, placement); break;
@@ -166,25 +166,25 @@ class Placer {
   }
 
   void take_memory(int node, Placement& placement) const {
-    placement.memory = wish_.memory;
-    if (wish_.memory == Memory::kPreferred) placement.nodes = {node};
-    if (wish_.memory != Memory::kBound) return;
+    placement.memory = request_.memory;
+    if (request_.memory == Memory::kPreferred) placement.nodes = {node};
+    if (request_.memory != Memory::kBound) return;
     for (const auto& [number, cpus] : cpus_of_) {
       if (!intersection(cpus, placement.cpus).empty()) placement.nodes.push_back(number);
     }
   }
 
   const Topology& topology_;
-  const Wish& wish_;
+  const Request& request_;
   std::map<int, std::vector<int>> cpus_of_;  // allowed CPUs, of the nodes that have some
   std::vector<Device> devices_;
 };
 
 }  // namespace
 
-std::vector<Placement> place_workers(const Topology& topology, const Wish& wish, int workers) {
+std::vector<Placement> place_workers(const Topology& topology, const Request& request, int workers) {
   ELASTIC_CHECK(workers > 0);
-  const Placer placer(topology, wish, workers);
+  const Placer placer(topology, request, workers);
   std::vector<Placement> placements;
   for (int local_rank = 0; local_rank < workers; ++local_rank) placements.push_back(placer.place(local_rank));
   return placements;

@@ -23,7 +23,7 @@ enum class Memory : unsigned char {
   kBound,      // that of its CPUs' NUMA nodes only
 };
 
-struct Wish {
+struct Request {
   Mode mode = Mode::kNode;
   Memory memory = Memory::kAny;
 };
@@ -33,13 +33,13 @@ struct Placement {
   std::vector<int> cpus = {};  // sorted; empty: it is not bound
   Memory memory = Memory::kAny;
   std::vector<int> nodes = {};  // of its memory, sorted; empty with kAny
-  std::string why_other = {};   // where it is not what was wished for, or only assumed: the reason
+  std::string why_other = {};   // where it is not what was asked for, or only assumed: the reason
 };
 
 // Decides the place of each of the workers, by local rank. Worker r goes by GPU r; where there are fewer GPUs than
 // workers, by GPU r modulo their number, with whose other workers it shares the CPUs. Without a GPU the workers are
 // spread over the NUMA nodes in blocks, as if each had a GPU there. Only allowed CPUs are given. `workers` is at least
 // 1.
-std::vector<Placement> place_workers(const Topology& topology, const Wish& wish, int workers);
+std::vector<Placement> place_workers(const Topology& topology, const Request& request, int workers);
 
 }  // namespace elastic::numa

@@ -149,7 +149,7 @@ TEST_CASE("workers without a GPU of their own share the CPUs of the GPU that the
 
 TEST_CASE("memory comes from the worker's NUMA node, or is bound to those of its CPUs") {
   const Topology topology = two_sockets();
-  const auto memory = [&](Mode mode, Memory wish) { return place_workers(topology, {mode, wish}, 4).front(); };
+  const auto memory = [&](Mode mode, Memory kind) { return place_workers(topology, {mode, kind}, 4).front(); };
   CHECK(memory(Mode::kNode, Memory::kAny).nodes.empty());
   CHECK(memory(Mode::kSocket, Memory::kPreferred).nodes == Cpus{1});
   CHECK(memory(Mode::kSocket, Memory::kBound).nodes == Cpus{0, 1});

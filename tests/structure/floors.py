@@ -69,7 +69,7 @@ PURE = [
     "health/stacks",
     "health/timers",
     "health/tuning",
-    "src/numa/binding", "src/numa/complaints", "src/numa/number_list", "src/numa/topology",
+    "src/numa/binding", "src/numa/number_list", "src/numa/topology", "src/numa/warnings",
     "src/output/lines", "src/warm/rules",
 ]
 

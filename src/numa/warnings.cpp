@@ -1,4 +1,4 @@
-#include "src/numa/complaints.h"
+#include "src/numa/warnings.h"
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@ namespace elastic::numa {
 namespace {
 
 struct Group {
-  Complaint first;
+  Warning first;
   std::vector<int> ranks;
 };
 
 std::string text_of_group(const Group& group) {
-  const bool is_memory = group.first.kind == Complaint::Kind::kMemoryNotBound;
-  const bool is_other = group.first.kind == Complaint::Kind::kOtherCpus;
+  const bool is_memory = group.first.kind == Warning::Kind::kMemoryNotBound;
+  const bool is_other = group.first.kind == Warning::Kind::kOtherCpus;
   return format("the {} of {} {} {} {}: {}", is_memory ? "memory" : "CPUs", plural("local rank", group.ranks.size()),
                 rank_ranges(group.ranks), is_memory ? "is" : "are",
                 is_other ? "perhaps not those that were asked for" : "not bound", group.first.reason);
@@ -22,16 +22,16 @@ std::string text_of_group(const Group& group) {
 
 }  // namespace
 
-std::string text_of(const std::vector<Complaint>& complaints) {
+std::string text_of(const std::vector<Warning>& warnings) {
   std::vector<Group> groups;
-  for (const Complaint& complaint : complaints) {
+  for (const Warning& warning : warnings) {
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-      return group.first.kind == complaint.kind && group.first.reason == complaint.reason;
+      return group.first.kind == warning.kind && group.first.reason == warning.reason;
     });
     if (same == groups.end()) {
-      groups.push_back({complaint, {complaint.local_rank}});
+      groups.push_back({warning, {warning.local_rank}});
     } else {
-      same->ranks.push_back(complaint.local_rank);
+      same->ranks.push_back(warning.local_rank);
     }
   }
   std::vector<std::string> texts;
