@@ -91,6 +91,7 @@ LoaderTuner::Effects LoaderTuner::end_round(bool rank_failed, std::string_view m
 LoaderTuner::Effects LoaderTuner::look(const Look& look) {
   Effects out;
   if (!is_running_) return out;
+  const int windows = windows_.windows();
   if (look.step) windows_.add(*look.step);
   if (look.file) {
     take_optimizer(*look.file);
@@ -101,7 +102,10 @@ LoaderTuner::Effects LoaderTuner::look(const Look& look) {
   } else if (phase_ != Phase::kOver || has_changed()) {
     take_file(look.file, out);
     if (awaits_reader_) await_reader(look, out);
-    if (!awaits_reader_ && phase_ != Phase::kOver) measure(look, out);
+    if (!awaits_reader_ && phase_ != Phase::kOver) {
+      if (windows_.windows() != windows) since_ms_ = look.now_ms;
+      measure(look, out);
+    }
   }
   check_invariants();
   return out;
@@ -110,17 +114,18 @@ LoaderTuner::Effects LoaderTuner::look(const Look& look) {
 void LoaderTuner::wait(const Look& look, Effects& out) {
   const bool has_values =
       look.file && std::ranges::any_of(kValues, [&](Value value) { return said(*look.file, value).has_value(); });
-  if (has_values && windows_.has_steps()) return begin_climbs(*look.file);
+  if (has_values && windows_.has_steps()) return begin_climbs(*look.file, look.now_ms);
   if (look.now_ms - since_ms_ < kNothingMs) return;
   nothing(has_values ? "no step is seen by which the speed could be measured (docs/progress.md says what is seen)"
                      : "no loader has said its num_workers or its batch_size in the file",
           out);
 }
 
-void LoaderTuner::begin_climbs(const ParalConfig& file) {
+void LoaderTuner::begin_climbs(const ParalConfig& file, std::int64_t now_ms) {
   if (file.workers) climb(Value::kWorkers).begin(*file.workers, std::max(*file.workers, workers_limit_));
   if (file.batch) climb(Value::kBatch).begin(*file.batch, kMostSaid);
   phase_ = Phase::kBase;
+  since_ms_ = now_ms;
   windows_.begin();
 }
 
@@ -162,6 +167,7 @@ void LoaderTuner::await_reader(const Look& look, Effects& out) {
     since_ms_ = look.now_ms;
   } else if (look.was_read && look.file && is_as_wanted(*look.file)) {
     awaits_reader_ = false;
+    since_ms_ = look.now_ms;
     windows_.begin();
   } else if (trial_ && look.now_ms - since_ms_ >= kNothingMs) {
     nothing(format("{} {} is in the file, and no worker has read it", name_of(trial_->value), trial_->to), out);
@@ -170,7 +176,10 @@ void LoaderTuner::await_reader(const Look& look, Effects& out) {
 
 void LoaderTuner::measure(const Look& look, Effects& out) {
   const auto speed = windows_.speed();
-  if (!speed) return;
+  if (!speed) {
+    if (look.now_ms - since_ms_ < kNothingMs) return;
+    return nothing("the steps that are seen are too few, or their times do not advance, to measure the speed", out);
+  }
   if (trial_) return decide(look, *speed, out);
   base_ = speed;
   if (!first_) first_ = speed;

@@ -20,8 +20,8 @@ inline constexpr std::int64_t kWorkersPerCpu = 4;
 // what the last change of that value took.
 inline constexpr std::uint64_t kLeastFreeBytes = 1024ULL * 1024 * 1024;
 inline constexpr std::uint64_t kTimesTaken = 2;
-// After so long without steps, or without a loader's values, one line says that nothing is changed; and so it does
-// where no worker has read a change for so long.
+// After so long without steps, without a loader's values, or without a window of the speed, one line says that nothing
+// is changed; and so it does where no worker has read a change for so long.
 inline constexpr std::int64_t kNothingMs = 300'000;
 // After so many looks in which it is none the file is written again: a loader that writes it is done by then.
 inline constexpr int kUnreadableLooks = 3;
@@ -99,7 +99,7 @@ class LoaderTuner {
   // `speed` is of steps; what is compared for a batch size is samples.
   Speed compared(Value value, const Speed& speed, std::int64_t batch) const;
 
-  void begin_climbs(const ParalConfig& file);
+  void begin_climbs(const ParalConfig& file, std::int64_t now_ms);
   void take_file(const std::optional<ParalConfig>& file, Effects& out);
   void take_optimizer(const ParalConfig& file);
   void wait(const Look& look, Effects& out);

@@ -222,8 +222,31 @@ TEST_CASE("where no loader says its values, or no step is seen, nothing is chang
           "nothing is changed: no step is seen by which the speed could be measured (docs/progress.md says what is "
           "seen)");
   }
+  SUBCASE("steps whose times do not advance") {
+    job.seconds = [](double, double) { return 0.0; };
+    job.begin();
+    job.look(1000);
+    CHECK(
+        job.last(What::kNothing).text ==
+        "nothing is changed: the steps that are seen are too few, or their times do not advance, to measure the speed");
+  }
   CHECK(job.notes.size() == 1);
   CHECK(job.orders == 0);
+}
+
+TEST_CASE("of steps that are slow it is not said that they cannot be measured") {
+  Job job;
+  job.seconds = [](double, double) { return 1.0; };
+  job.begin();
+  for (int i = 0; i < 5; ++i) {
+    job.makes_steps = true;
+    job.look();
+    job.makes_steps = false;
+    job.look(140);
+  }
+  CHECK(job.notes.empty());
+  job.look(200);
+  CHECK(job.count(What::kNothing) == 1);
 }
 
 TEST_CASE("a batch size is doubled while that makes more samples a second, and the learning rate follows by its root") {

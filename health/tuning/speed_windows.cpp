@@ -38,6 +38,7 @@ void SpeedWindows::add(const StepSeen& seen) {
   const std::int64_t milliseconds = seen.at_ms - begin_->at_ms;
   if (steps < kWindowSteps || milliseconds < kWindowMs) return;
   begin_ = seen;
+  ++count_;
   if (settling_ > 0) {
     --settling_;
     return;

@@ -40,6 +40,8 @@ class SpeedWindows {
   // Nothing until there are enough windows.
   std::optional<Speed> speed() const;
   bool has_steps() const { return last_.has_value(); }
+  // How many windows there were, whatever they counted for.
+  int windows() const { return count_; }
   // Nothing that was seen counts any more, as new workers count their steps anew.
   void clear();
 
@@ -48,6 +50,7 @@ class SpeedWindows {
   std::optional<StepSeen> begin_;  // of the window
   std::size_t settling_ = kSettlingWindows;
   std::vector<double> speeds_;  // the last kWindows
+  int count_ = 0;
 };
 
 }  // namespace elastic::tuning

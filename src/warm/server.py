@@ -42,7 +42,7 @@ READ_BY_LIBRARIES = ('OMP_', 'GOMP_', 'KMP_', 'MKL_', 'OPENBLAS_', 'GOTO_', 'ONE
                      'BLIS_')
 # But not these: the CUDA driver reads them when it is initialised, which no import may do, and Python when it starts.
 READ_LATER = {'CUDA_VISIBLE_DEVICES', 'CUDA_DEVICE_ORDER', 'PYTHONHASHSEED'}
-DEVICES = ('/dev/nvidia', '/dev/kfd', '/dev/dri', '/dev/infiniband')
+DEVICES = ('/dev/nvidia', '/dev/kfd', '/dev/dri', '/dev/davinci', '/dev/infiniband')
 # Ends of threads that survive a fork harmlessly: jemalloc handles forks itself.
 HARMLESS_THREADS = {'jemalloc_bg_thd'}
 
