@@ -8,13 +8,19 @@
 
 namespace elastic::tuning {
 
-void Climb::begin(std::int64_t start, std::int64_t limit) {
+void Climb::begin(std::int64_t start, std::int64_t kept, std::int64_t limit) {
   *this = Climb();
   has_begun_ = true;
   start_ = start;
-  value_ = start;
+  value_ = kept;
+  if (kept > start) before_.push_back({start, 0});
   limit_ = limit;
   plan_double();
+}
+
+void Climb::bound(std::int64_t limit) {
+  limit_ = limit;
+  if (next_ > limit_) plan_double();
 }
 
 void Climb::plan(std::int64_t value) {

@@ -20,7 +20,11 @@ inline constexpr double kLeastGain = 0.03;
 class Climb {
  public:
   // `start` is in use. Nothing above `limit` is tried.
-  void begin(std::int64_t start, std::int64_t limit);
+  void begin(std::int64_t start, std::int64_t limit) { begin(start, start, limit); }
+  // The same, but `kept` has been found by another search that began with `start`.
+  void begin(std::int64_t start, std::int64_t kept, std::int64_t limit);
+  // The limit is this from now on; what is kept already stays.
+  void bound(std::int64_t limit);
   bool has_begun() const { return has_begun_; }
   std::int64_t start() const { return start_; }
   // The best so far.

@@ -1,7 +1,6 @@
 #include "health/tuning/loader_tuner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "src/base/check.h"
@@ -43,6 +42,35 @@ Speed LoaderTuner::compared(Value value, const Speed& speed, std::int64_t batch)
 
 // --- Rounds
 
+bool LoaderTuner::has_begun() const {
+  return std::ranges::any_of(climbs_, [](const Climb& climb) { return climb.has_begun(); });
+}
+
+ChosenValues LoaderTuner::values() const {
+  const auto chosen = [this](Value value) -> std::optional<ChosenValue> {
+    const Climb& climb = this->climb(value);
+    if (!climb.has_begun()) return {};
+    return ChosenValue{.start = climb.start(), .kept = climb.value(), .now = *wanted(value)};
+  };
+  return {.version = written_, .workers = chosen(Value::kWorkers), .batch = chosen(Value::kBatch)};
+}
+
+void LoaderTuner::inherit(const ChosenValues& values) {
+  if (phase_ != Phase::kWaiting || has_begun() || !values.are_sound()) return;
+  for (const Value value : kValues) {
+    const auto& chosen = value == Value::kWorkers ? values.workers : values.batch;
+    if (!chosen) continue;
+    climb(value).begin(chosen->start, chosen->kept, limit_of(value, chosen->kept));
+    if (chosen->kept > chosen->start) kept_.push_back(value);
+  }
+  version_ = std::max(version_, values.version);
+}
+
+std::int64_t LoaderTuner::limit_of(Value value, std::int64_t kept) const {
+  if (value == Value::kBatch) return kMostSaid;
+  return std::max(kept, others_.least_cpus(cpus_) * kWorkersPerCpu);
+}
+
 LoaderTuner::Effects LoaderTuner::begin_round(bool may_restart, std::int64_t now_ms) {
   Effects out;
   may_restart_ = may_restart;
@@ -52,7 +80,6 @@ LoaderTuner::Effects LoaderTuner::begin_round(bool may_restart, std::int64_t now
   awaits_reader_ = false;
   since_ms_ = now_ms;
   windows_.clear();
-  if (phase_ == Phase::kWaiting) return out;
   if (has_changed()) write(out);
   check_invariants();
   return out;
@@ -94,7 +121,7 @@ LoaderTuner::Effects LoaderTuner::look(const Look& look) {
   const int windows = windows_.windows();
   if (look.step) windows_.add(*look.step);
   if (look.file) {
-    take_optimizer(*look.file);
+    rate_.take(*look.file);
     version_ = std::max(version_, look.file->version);
   }
   if (phase_ == Phase::kWaiting) {
@@ -103,7 +130,7 @@ LoaderTuner::Effects LoaderTuner::look(const Look& look) {
     take_file(look.file, out);
     if (awaits_reader_) await_reader(look, out);
     if (!awaits_reader_ && phase_ != Phase::kOver) {
-      if (windows_.windows() != windows) since_ms_ = look.now_ms;
+      if (windows_.windows() != windows && !windows_.speed()) since_ms_ = look.now_ms;
       measure(look, out);
     }
   }
@@ -113,17 +140,27 @@ LoaderTuner::Effects LoaderTuner::look(const Look& look) {
 
 void LoaderTuner::wait(const Look& look, Effects& out) {
   const bool has_values =
-      look.file && std::ranges::any_of(kValues, [&](Value value) { return said(*look.file, value).has_value(); });
-  if (has_values && windows_.has_steps()) return begin_climbs(*look.file, look.now_ms);
+      has_begun() ||
+      (look.file && std::ranges::any_of(kValues, [&](Value value) { return said(*look.file, value).has_value(); }));
+  if (has_values && windows_.has_steps() && !others_.silent()) return begin_climbs(look.file, look.now_ms);
   if (look.now_ms - since_ms_ < kNothingMs) return;
-  nothing(has_values ? "no step is seen by which the speed could be measured (docs/progress.md says what is seen)"
-                     : "no loader has said its num_workers or its batch_size in the file",
-          out);
+  if (!has_values) return nothing("no loader has said its num_workers or its batch_size in the file", out);
+  if (windows_.has_steps()) return nothing(silence(), out);
+  nothing("no step is seen by which the speed could be measured (docs/progress.md says what is seen)", out);
 }
 
-void LoaderTuner::begin_climbs(const ParalConfig& file, std::int64_t now_ms) {
-  if (file.workers) climb(Value::kWorkers).begin(*file.workers, std::max(*file.workers, workers_limit_));
-  if (file.batch) climb(Value::kBatch).begin(*file.batch, kMostSaid);
+std::string LoaderTuner::silence() const {
+  return format(
+      "nothing was heard of the loaders of node {}, nor of its memory (--auto-tunning has to be given there, too)",
+      *others_.silent());
+}
+
+void LoaderTuner::begin_climbs(const std::optional<ParalConfig>& file, std::int64_t now_ms) {
+  for (const Value value : kValues) {
+    const auto own = file ? said(*file, value) : std::nullopt;
+    const bool is_new = climb(value).value() == climb(value).start();
+    if (own && is_new) climb(value).begin(*own, limit_of(value, *own));
+  }
   phase_ = Phase::kBase;
   since_ms_ = now_ms;
   windows_.begin();
@@ -150,27 +187,21 @@ void LoaderTuner::take_file(const std::optional<ParalConfig>& file, Effects& out
   nothing(format("workers have overwritten the file {}", counted(kMostRewrites, "time")), out);
 }
 
-// What we have not written ourselves is a script's, for the batch size with which it stands in the file.
-void LoaderTuner::take_optimizer(const ParalConfig& file) {
-  if (file.learning_rate <= 0 || !file.batch) return;
-  optimizer_version_ = std::max(optimizer_version_, file.optimizer_version);
-  const auto is = [](double left, double right) { return std::abs(left - right) <= 1e-9 * right; };
-  const bool is_ours = written_optimizer_ && is(file.learning_rate, written_optimizer_->learning_rate) &&
-                       is(file.weight_decay, written_optimizer_->weight_decay);
-  if (is_ours) return;
-  written_optimizer_.reset();
-  optimizer_ = {.learning_rate = file.learning_rate, .weight_decay = file.weight_decay, .batch = *file.batch};
-}
-
 void LoaderTuner::await_reader(const Look& look, Effects& out) {
   if (out.write) {
     since_ms_ = look.now_ms;
-  } else if (look.was_read && look.file && is_as_wanted(*look.file)) {
+    return;
+  }
+  const bool is_read_here = look.was_read && look.file && is_as_wanted(*look.file);
+  const auto elsewhere = others_.not_read(written_);
+  if (is_read_here && !elsewhere) {
     awaits_reader_ = false;
     since_ms_ = look.now_ms;
     windows_.begin();
   } else if (trial_ && look.now_ms - since_ms_ >= kNothingMs) {
-    nothing(format("{} {} is in the file, and no worker has read it", name_of(trial_->value), trial_->to), out);
+    nothing(format("{} {} is in the file, and no worker{} has read it", name_of(trial_->value), trial_->to,
+                   is_read_here ? format(" of node {}", *elsewhere) : ""),
+            out);
   }
 }
 
@@ -181,6 +212,10 @@ void LoaderTuner::measure(const Look& look, Effects& out) {
     return nothing("the steps that are seen are too few, or their times do not advance, to measure the speed", out);
   }
   if (trial_) return decide(look, *speed, out);
+  if (others_.silent()) {
+    if (look.now_ms - since_ms_ >= kNothingMs) nothing(silence(), out);
+    return;
+  }
   base_ = speed;
   if (!first_) first_ = speed;
   try_next(look, out);
@@ -193,7 +228,7 @@ void LoaderTuner::decide(const Look& look, const Speed& speed, Effects& out) {
   const Speed after = compared(trial.value, speed, trial.value == Value::kBatch ? trial.to : batch);
   if (trial.free_bytes && look.free_bytes) {
     const std::uint64_t taken = *trial.free_bytes - std::min(*trial.free_bytes, *look.free_bytes);
-    taken_bytes_[static_cast<std::size_t>(trial.value)] = taken;
+    taken_bytes_[static_cast<std::size_t>(trial.value)] = std::max(taken, others_.most_taken());
   }
   if (!climb(trial.value).judge(before, after)) {
     take_back("no faster", after.median, out);
@@ -217,6 +252,7 @@ void LoaderTuner::decide(const Look& look, const Speed& speed, Effects& out) {
 
 void LoaderTuner::try_next(const Look& look, Effects& out) {
   for (const Value value : kValues) {
+    climb(value).bound(limit_of(value, climb(value).value()));
     if (!climb(value).next()) continue;
     const std::string objection = this->objection(value, look);
     if (!objection.empty()) {
@@ -225,6 +261,7 @@ void LoaderTuner::try_next(const Look& look, Effects& out) {
     }
     trial_ = {.value = value, .from = climb(value).value(), .to = *climb(value).next(), .free_bytes = look.free_bytes};
     phase_ = Phase::kTrial;
+    others_.mark();
     const double speed = compared(value, *base_, trial_->from).median;
     out.notes.push_back({.what = Note::What::kTried,
                          .value = value,
@@ -252,30 +289,21 @@ std::string LoaderTuner::objection(Value value, const Look& look) const {
   if (value == Value::kBatch && !may_restart_) {
     return "a larger batch may end a rank for its memory, and no restart is left";
   }
-  if (!look.free_bytes) return "it is not known how much memory is free";
+  const auto free_bytes = others_.least_free(look.free_bytes);
+  if (!free_bytes) return "it is not known how much memory is free";
   const std::uint64_t taken = taken_bytes_[static_cast<std::size_t>(value)];
   const std::uint64_t needed = std::max(kLeastFreeBytes, taken * kTimesTaken);
-  if (*look.free_bytes >= needed) return {};
-  return format("{} of memory are free, and a change needs {}", mebibytes(*look.free_bytes), mebibytes(needed));
+  if (*free_bytes >= needed) return {};
+  return format("{} of memory are free{}, and a change needs {}", mebibytes(*free_bytes),
+                free_bytes == look.free_bytes ? "" : " on another node", mebibytes(needed));
 }
 
 // --- Effects
 
 void LoaderTuner::write(Effects& out) {
   Order order{.version = ++version_, .workers = wanted(Value::kWorkers), .batch = wanted(Value::kBatch)};
-  if (optimizer_ && order.batch) {
-    // DLRover's rule.
-    const double factor = std::sqrt(static_cast<double>(*order.batch) / static_cast<double>(optimizer_->batch));
-    Order::Optimizer optimizer{.version = optimizer_version_,
-                               .learning_rate = optimizer_->learning_rate * factor,
-                               .weight_decay = optimizer_->weight_decay * factor};
-    const double last = written_optimizer_ ? written_optimizer_->learning_rate : optimizer_->learning_rate;
-    if (optimizer.learning_rate != last) {
-      optimizer.version = ++optimizer_version_;
-      order.optimizer = optimizer;
-      written_optimizer_ = optimizer;
-    }
-  }
+  if (order.batch) order.optimizer = rate_.order(*order.batch);
+  written_ = order.version;
   out.write = order;
   awaits_reader_ = true;
 }
@@ -311,7 +339,6 @@ void LoaderTuner::nothing(std::string text, Effects& out) {
 
 void LoaderTuner::check_invariants() const {
   ELASTIC_CHECK(trial_.has_value() == (phase_ == Phase::kTrial));
-  ELASTIC_CHECK(phase_ != Phase::kWaiting || !has_changed());
   for (const Value value : kValues) {
     if (!climb(value).has_begun()) continue;
     ELASTIC_CHECK(climb(value).value() >= climb(value).start());

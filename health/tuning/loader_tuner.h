@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "health/tuning/climb.h"
+#include "health/tuning/learning_rate.h"
+#include "health/tuning/loader_word.h"
+#include "health/tuning/other_nodes.h"
 #include "health/tuning/paral_config.h"
 #include "health/tuning/speed_windows.h"
 
@@ -56,10 +59,11 @@ struct Look {
   std::optional<std::uint64_t> free_bytes = {};  // of the node's memory
 };
 
-// Looks for the values of a data loader with which a job of one node makes the most steps, or samples, a second. It
-// measures at one setting, changes one value, waits until a worker has read it, measures again, and keeps the change if
-// the speed has risen by more than its noise, else takes it back. First num_workers, then batch_size, each only if a
-// loader has said its own in the file. Never goes below what the loader began with.
+// Looks for the values of a data loader with which a job makes the most steps, or samples, a second, as this node's
+// workers make them: a job is as fast as its slowest node. It measures at one setting, changes one value, waits until a
+// worker of each node has read it, measures again, and keeps the change if the speed has risen by more than its noise,
+// else takes it back. First num_workers, then batch_size, each only if a loader has said its own in the file. Never
+// goes below what the loader began with.
 class LoaderTuner {
  public:
   struct Effects {
@@ -67,17 +71,27 @@ class LoaderTuner {
     std::vector<Note> notes = {};
   };
   // `cpus`: that a rank may use.
-  explicit LoaderTuner(int cpus) : workers_limit_(cpus * kWorkersPerCpu) {}
+  explicit LoaderTuner(int cpus) : cpus_(cpus) {}
 
+  // The search begins with what another node has found. Before a loader has said its own, and once.
+  void inherit(const ChosenValues& values);
+  // A round forms with so many other nodes; without it there are none.
+  void round_forms(int others) { others_.begin_round(others); }
   // New workers are about to be started. `may_restart`: another round would follow if one of them fails. The order is
   // for the file that they will find; without one, and before anything was changed, that is first_config().
   Effects begin_round(bool may_restart, std::int64_t now_ms);
+  // Another node of the round tells of itself.
+  void heard(int node_rank, const NodeState& state) { others_.heard(node_rank, state); }
   // The round is over. `rank_failed`: one of its ranks, by itself; `memory`: the rule by which it died of memory, or
   // empty.
   Effects end_round(bool rank_failed, std::string_view memory);
   Effects look(const Look& look);
   // A value is in the file that no loader began with.
   bool has_changed() const;
+  // A loader has said what it began with, or another node has.
+  bool has_begun() const;
+  // What the other nodes' files are to say.
+  ChosenValues values() const;
 
   void check_invariants() const;
 
@@ -99,9 +113,10 @@ class LoaderTuner {
   // `speed` is of steps; what is compared for a batch size is samples.
   Speed compared(Value value, const Speed& speed, std::int64_t batch) const;
 
-  void begin_climbs(const ParalConfig& file, std::int64_t now_ms);
+  std::int64_t limit_of(Value value, std::int64_t kept) const;
+  std::string silence() const;
+  void begin_climbs(const std::optional<ParalConfig>& file, std::int64_t now_ms);
   void take_file(const std::optional<ParalConfig>& file, Effects& out);
-  void take_optimizer(const ParalConfig& file);
   void wait(const Look& look, Effects& out);
   void await_reader(const Look& look, Effects& out);
   void measure(const Look& look, Effects& out);
@@ -114,7 +129,7 @@ class LoaderTuner {
   void take_back(std::string_view because, std::optional<double> speed, Effects& out);
   void nothing(std::string text, Effects& out);
 
-  std::int64_t workers_limit_;
+  int cpus_;
   Phase phase_ = Phase::kWaiting;
   bool is_running_ = false;
   bool may_restart_ = false;
@@ -122,6 +137,7 @@ class LoaderTuner {
   std::array<std::uint64_t, kValues.size()> taken_bytes_{};  // of memory, by the last change that was measured
   std::vector<Value> kept_;                                  // one after the other
   std::optional<Trial> trial_;
+  OtherNodes others_;
   SpeedWindows windows_;
   std::optional<Speed> base_;   // steps a second, at the values that hold
   std::optional<Speed> first_;  // at those that the loader began with
@@ -131,15 +147,8 @@ class LoaderTuner {
   int rewrites_ = 0;    // of this round
   int unreadable_ = 0;  // looks one after the other
   std::int64_t version_ = 0;
-  // Of the optimizer, as a script has said it, and the batch size to which that belongs.
-  struct Optimizer {
-    double learning_rate = 0;
-    double weight_decay = 0;
-    std::int64_t batch = 0;
-  };
-  std::optional<Optimizer> optimizer_;
-  std::optional<Order::Optimizer> written_optimizer_;
-  std::int64_t optimizer_version_ = 0;
+  std::int64_t written_ = 0;  // the version of the last order
+  LearningRate rate_;
 };
 
 }  // namespace elastic::tuning
