@@ -421,6 +421,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  },
                  [&](const agent::TellHang& e) { hang_.perform(e); },
                  [&](const agent::TellHangOver& e) { hang_.perform(e); },
+                 [&](const agent::HearLoader&) {},
              },
              effect);
 }

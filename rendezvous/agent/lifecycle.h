@@ -58,6 +58,8 @@ class Lifecycle {
   std::optional<Waiting> waiting_for_round() const;
   // The node's status, without what only its owner knows.
   status::Node status() const;
+  // The order that prepared the last round.
+  const protocol::PrepareRound& order() const { return round_.order(); }
   // The rank of this node's local rank 0 in the last round.
   int base_rank() const { return round_.place().base_rank; }
   // The failures of the last round on this node, in the order in which its workers ended.
@@ -97,6 +99,7 @@ class Lifecycle {
   void on(const StacksCollected& event, std::int64_t now_ms, Effects& out);
   void on(const EvidenceRead& event, std::int64_t, Effects& out) { hang_.on(event, out); }
   void on(const DumpsAwaited& event, std::int64_t now_ms, Effects& out);
+  void on(const LoaderSaid& event, std::int64_t, Effects& out);
   void on(const SignsSeen& event, std::int64_t now_ms, Effects& out) { hang_.on(event, now_ms, out); }
 
   void on(const protocol::PrepareRound& message, std::int64_t now_ms, Effects& out);
@@ -116,6 +119,7 @@ class Lifecycle {
   void on(const protocol::HangTold& message, std::int64_t, Effects& out) { hang_.on(message, out); }
   void on(const protocol::HangOver& message, std::int64_t, Effects& out) { hang_.on(message, out); }
   void on(const protocol::KeepState& message, std::int64_t, Effects&) { round_.keep(message); }
+  void on(const protocol::LoaderTold& message, std::int64_t, Effects& out);
 
   // Starts the workers if the coordinator has ordered that and their log files are open.
   void start_if_ready(Effects& out);

@@ -32,8 +32,9 @@ std::optional<NodeStopped> stopped(const Effects& effects) {
 
 // A node of one worker that may be restarted.
 struct Node {
-  explicit Node(int max_restarts = 3, bool tells = true)
-      : max(max_restarts), life({.terms = {.max_restarts = max_restarts}, .tells_crashes = tells}) {
+  explicit Node(int max_restarts = 3, bool tells = true, bool finds_deaths = false)
+      : max(max_restarts),
+        life({.terms = {.max_restarts = max_restarts}, .tells_crashes = tells, .finds_deaths = finds_deaths}) {
     run(0);
   }
   void run(RoundNumber round) {
@@ -110,6 +111,22 @@ TEST_CASE(
   Node leaving;
   leaving.on(SignalReceived{SIGTERM});
   CHECK(stopped(leaving.end({.code = 1})));
+}
+
+TEST_CASE("where deaths of memory are looked for that is done for every first failure, before the node has stopped") {
+  for (const ExitStatus exit : {ExitStatus{.signal = SIGKILL}, ExitStatus{.code = 1}}) {
+    for (const int max_restarts : {0, 3}) {
+      Node node(max_restarts, false, true);
+      const Effects gone = node.end(exit);
+      CHECK(find<FindCrash>(gone));
+      CHECK(!stopped(gone));
+      const Effects found = node.on(CrashFound{0, {}});
+      CHECK(stopped(found));
+    }
+  }
+  Node told(3, true, true);
+  told.from(StopWorkers{0});
+  CHECK(stopped(told.end({.signal = SIGKILL})));
 }
 
 TEST_CASE("a signal to end does not wait for what is being looked for") {

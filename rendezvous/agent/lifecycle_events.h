@@ -108,6 +108,10 @@ struct GivenUp {
 struct ProgressMade {
   protocol::NodeProgress progress;
 };
+// What other nodes of the round are to hear of the loaders of this one.
+struct LoaderSaid {
+  protocol::LoaderSays says;
+};
 // The answer to CollectStacks.
 struct StacksCollected {
   protocol::NodeStacks told;
@@ -132,7 +136,7 @@ using Event =
     std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed,
                  LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, ErrorFileWritten, AllGone,
                  TimerFired, SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound,
-                 ProgressMade, StacksCollected, EvidenceRead, DumpsAwaited, SignsSeen>;
+                 ProgressMade, StacksCollected, EvidenceRead, DumpsAwaited, SignsSeen, LoaderSaid>;
 
 // --- Effects: what an agent wants done, in this order. ---
 
@@ -183,8 +187,9 @@ struct AbandonWorkers {};
 // No process of the last round is left, and one of its workers here is why the job has failed: read what is known of
 // it. Answered by DetailsGathered, for which the agent waits 2 s at most; Finish may come before the answer.
 struct GatherDetails {};
-// No process of the round is left, and a worker has failed here: read by what the failure can be recognised. Answered
-// by CrashFound, for which the next round waits 1 s at most.
+// No process of the round is left, and a worker has failed here: read by what the failure can be recognised, and, with
+// --auto-tunning, whether it was for lack of memory. Answered by CrashFound, for which the next round waits 1 s at
+// most.
 struct FindCrash {
   protocol::RoundNumber round = 0;
 };
@@ -214,6 +219,10 @@ struct TellHang {
 struct TellHangOver {
   protocol::HangOver over;
 };
+// Another node of the round has said this of its loaders.
+struct HearLoader {
+  protocol::LoaderTold told;
+};
 struct SignalWorkers {
   // Why they are signalled, and with it who may have signalled them already: see SharedSignals.
   enum class Cause : std::uint8_t {
@@ -241,7 +250,7 @@ struct Finish {
 using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
                             StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
                             AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish,
-                            CollectStacks, ReadEvidence, StopEvidence, AwaitDumps, TellHang, TellHangOver>;
+                            CollectStacks, ReadEvidence, StopEvidence, AwaitDumps, TellHang, TellHangOver, HearLoader>;
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::agent

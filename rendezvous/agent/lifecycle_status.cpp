@@ -54,6 +54,17 @@ void Lifecycle::on(const ProgressMade& event, std::int64_t, Effects& out) {
   out.push_back(ToCoordinator{event.progress});
 }
 
+void Lifecycle::on(const LoaderSaid& event, std::int64_t, Effects& out) {
+  const bool is_in_round = state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping;
+  if (!is_in_round || event.says.round != round_.number()) return;
+  out.push_back(ToCoordinator{event.says});
+}
+
+// How the round has ended elsewhere may be told when this node's workers are gone already.
+void Lifecycle::on(const protocol::LoaderTold& message, std::int64_t, Effects& out) {
+  if (message.round == round_.number()) out.push_back(HearLoader{message});
+}
+
 void Lifecycle::on(const protocol::StacksWanted& message, std::int64_t, Effects& out) {
   status::Node node;
   round_.report(node);

@@ -84,6 +84,36 @@ TEST_CASE("the coordinator is told of progress while the workers of that round r
   CHECK(life.on_event(made, 0).empty());
 }
 
+TEST_CASE(
+    "of the loaders other nodes are told from the preparation of their round on until it has ended, and hear more") {
+  Lifecycle life = begun();
+  const LoaderSaid said{LoaderSays{.round = 3, .word = {.node = tuning::NodeState{.version = 2}}}};
+  const auto is_told = [&] {
+    const Effects told = life.on_event(said, 0);
+    if (told.empty()) return false;
+    CHECK(std::get<LoaderSays>(std::get<ToCoordinator>(told.front()).message) == said.says);
+    return true;
+  };
+  const auto is_heard = [&](RoundNumber round) {
+    const Effects heard = tell(life, LoaderTold{.round = round, .node_rank = 0});
+    return heard.size() == 1 && std::holds_alternative<HearLoader>(heard.front());
+  };
+  CHECK(!is_told());
+  tell(life, kRound);
+  CHECK(is_told());
+  CHECK(is_heard(3));
+  CHECK(!is_heard(2));
+  tell(life, RunWorkers{3, {"10.0.0.1", 4000}});
+  CHECK(is_told());
+  CHECK(is_heard(3));
+  CHECK(life.on_event(LoaderSaid{LoaderSays{.round = 2}}, 0).empty());
+  tell(life, StopWorkers{3});
+  CHECK(is_told());
+  life.on_event(AllGone{}, 0);
+  CHECK(!is_told());
+  CHECK(is_heard(3));  // how the round has ended for another node
+}
+
 TEST_CASE("a node whose workers run is to see what they are doing, and tells that; without workers it says so") {
   Lifecycle life = begun();
   const auto said = [&](const Effects& effects) -> NodeStacks {

@@ -108,9 +108,10 @@ void Lifecycle::on(const AllGone& event, std::int64_t, Effects& out) {
 
 bool Lifecycle::may_have_crashed() const {
   // A job that is not restarted has no next round to compare with.
-  if (!settings_.tells_crashes || round_.order().max_restarts == 0) return false;
+  const bool tells_crash = settings_.tells_crashes && round_.order().max_restarts != 0;
+  if (!tells_crash && !settings_.finds_deaths) return false;
   if (state_ != State::kStopping || leaving_.told() || lingers_ != Lingers::kNot) return false;
-  return round_.cause() != nullptr && round_.cause()->exit.signal == 0;
+  return round_.cause() != nullptr && (round_.cause()->exit.signal == 0 || settings_.finds_deaths);
 }
 
 void Lifecycle::on(const CrashFound& event, std::int64_t, Effects& out) {

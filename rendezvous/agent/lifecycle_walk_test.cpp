@@ -187,10 +187,11 @@ class Walk {
   }
 
   void look_at_workers(RoundNumber round) {
-    switch (pick(4)) {
+    switch (pick(5)) {
       case 0: return tell(StacksWanted{1});
       case 1: return tell(CollectEvidence{.round = round, .collection = static_cast<std::uint32_t>(pick(3))});
       case 2: return tell(HangTold{.round = round, .what = static_cast<HangTold::What>(pick(2))});
+      case 3: return tell(LoaderTold{.round = round});
       default: return tell(HangOver{.round = round, .why = static_cast<HangOver::Why>(pick(2))});
     }
   }

@@ -45,6 +45,9 @@ struct NodeSettings {
   bool shares_details = false;
   // The coordinator is told by what a round's first failure can be recognised if it comes again (protocol::Crash).
   bool tells_crashes = false;
+  // With --auto-tunning: why a round's first failure has come is looked for whatever it is, before the node has
+  // stopped.
+  bool finds_deaths = false;
   // A worker's error file stops the round before the worker has ended (EarlyStop).
   bool error_files_stop = false;
 };

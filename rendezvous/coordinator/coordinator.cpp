@@ -67,7 +67,8 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   const bool is_news =
       said != nullptr &&
       (std::holds_alternative<NodeProgress>(said->message) || std::holds_alternative<NodeStacks>(said->message) ||
-       std::holds_alternative<HangSigns>(said->message) || std::holds_alternative<NodeEvidence>(said->message));
+       std::holds_alternative<HangSigns>(said->message) || std::holds_alternative<NodeEvidence>(said->message) ||
+       std::holds_alternative<LoaderSays>(said->message));
   const bool changes_nothing = (renews || is_news) && claims_.empty();
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
@@ -325,6 +326,16 @@ void Coordinator::on(Node& node, const RoundHeard& message, Effects& out) {
   if (message.round != round_ || state_ != State::kPreparing) return;
   mandate_.hears(node.agent);
   run_if_ready(out);
+}
+
+// What the node of group rank 0 says is for all others, and what these say is for that one.
+void Coordinator::on(Node& node, const LoaderSays& message, Effects& out) {
+  if (!is_in_round() || !is_current(node, message.round)) return;
+  const bool leads = node.place.node_rank == 0;
+  for (const auto& [agent, other] : roster_.nodes()) {
+    if (!other.session || !other.seat || (other.place.node_rank == 0) == leads) continue;
+    out.push_back(Send{*other.session, LoaderTold{*round_, node.place.node_rank, message.word}});
+  }
 }
 
 void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {

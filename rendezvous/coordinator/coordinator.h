@@ -119,6 +119,7 @@ class Coordinator {
   void on(Node&, const protocol::NodeStacks&, Effects&) {}  // of whoever has asked for it (StacksDesk)
   void on(Node& node, const protocol::HangSigns& message, Effects& out);
   void on(Node& node, const protocol::NodeEvidence& message, Effects& out);
+  void on(Node& node, const protocol::LoaderSays& message, Effects& out);
   void check_invariants() const;  // after each event: coordinator_invariants.cpp
 
   // coordinator_joining.cpp: which nodes are let in.

@@ -43,9 +43,13 @@ TEST_CASE("news of a round that is over, or is not yet, change nothing in any st
       CAPTURE(round);
       Job job = in_state(state);
       REQUIRE(job.coordinator.state() == state);
-      const std::vector<AgentMessage> news = {
-          StoreIsOpen{round, {"10.0.0.9", 1}}, WorkerFailed{round, failure(0, 5)},  WorkersSucceeded{round},
-          NodeCannotRun{round, "no"},          NodeStopped{round, {failure(0, 5)}}, CheckDone{round, 0, "ok"}};
+      const std::vector<AgentMessage> news = {StoreIsOpen{round, {"10.0.0.9", 1}},
+                                              WorkerFailed{round, failure(0, 5)},
+                                              WorkersSucceeded{round},
+                                              NodeCannotRun{round, "no"},
+                                              NodeStopped{round, {failure(0, 5)}},
+                                              CheckDone{round, 0, "ok"},
+                                              LoaderSays{round, {.failed = tuning::RankFailed{}}}};
       for (const AgentMessage& message : news) {
         for (const NodeId node : {1U, 2U}) CHECK(job.say(node, message).silent());
       }
@@ -182,4 +186,36 @@ TEST_CASE("a stuck worker on a node that came back while the next round is formi
   job.say(13, back);
   CHECK(job.say(13, NodeCannotRun{0, "it does not end"}).to<EndJob>(1).verdict.reason ==
         "node 2 (node3): it does not end");
+}
+
+TEST_CASE("what the first node says of its loaders is for all others, and what these say is for the first") {
+  Job job(job_terms(3, 3, 3));
+  job.run({1, 2, 3});
+  const tuning::LoaderWord values{.values =
+                                      tuning::ChosenValues{.version = 4, .workers = tuning::ChosenValue{1, 2, 4}}};
+  const auto told = job.say(1, LoaderSays{0, values}).all<LoaderTold>();
+  CHECK(told == std::vector<std::pair<NodeId, LoaderTold>>{{2, {0, 0, values}}, {3, {0, 0, values}}});
+  const tuning::LoaderWord state{.node = tuning::NodeState{.free_bytes = 5}};
+  CHECK(job.say(3, LoaderSays{0, state}).all<LoaderTold>() ==
+        std::vector<std::pair<NodeId, LoaderTold>>{{1, {0, 2, state}}});
+  // One that is lost, and one that stands by.
+  job.join(4);
+  job.on(SessionEnded{2, "reset"});
+  CHECK(job.say(1, LoaderSays{0, values}).all<LoaderTold>() ==
+        std::vector<std::pair<NodeId, LoaderTold>>{{3, {0, 0, values}}});
+  CHECK(job.say(4, LoaderSays{0, values}).silent());
+}
+
+TEST_CASE("how a round has ended for the loaders of another node is heard until all nodes have stopped") {
+  Job job(job_terms(2, 2, 3));
+  job.run({1, 2});
+  const LoaderSays died{0, {.failed = tuning::RankFailed{"host-memory"}}};
+  job.fail(2, failure(0, 5));
+  job.stop(1);
+  CHECK(job.say(2, died).to<LoaderTold>(1).word == died.word);
+  CHECK(!job.stop(2, {failure(0, 5)}).all<PrepareRound>().empty());
+  CHECK(job.say(2, died).silent());
+  // Before the store is open the first node says what holds.
+  const LoaderSays holds{1, {.values = tuning::ChosenValues{}}};
+  CHECK(job.say(1, holds).to<LoaderTold>(2).word == holds.word);
 }

@@ -156,6 +156,30 @@ std::string clause(const NodeEvidence& message) {
                 message.collection);
 }
 
+std::string phrase(const tuning::LoaderWord& word) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const char* name, const std::optional<tuning::ChosenValue>& value) {
+    if (value) parts.push_back(format("{} {}", name, value->now));
+  };
+  if (word.values) {
+    parts.push_back(format("values of version {}", word.values->version));
+    add("num_workers", word.values->workers);
+    add("batch_size", word.values->batch);
+  }
+  if (word.node) {
+    const auto& free = word.node->free_bytes;
+    parts.push_back(format("version {} is read, {} of memory are free", word.node->version,
+                           free ? format("{} bytes", *free) : std::string("an unknown part")));
+  }
+  if (word.failed)
+    parts.push_back(
+        format("a rank has failed{}", word.failed->memory.empty() ? "" : format(" ({})", shown(word.failed->memory))));
+  return join(parts, ", ");
+}
+std::string clause(const LoaderSays& message) {
+  return format("says of the loaders in round {}: {}", message.round, phrase(message.word));
+}
+
 std::string clause(const MessageReceived& event) {
   return std::visit([](const auto& message) { return clause(message); }, event.message);
 }
@@ -237,6 +261,9 @@ std::string clause(const HangOver& message) {
 std::string clause(const KeepState& message) {
   return format("keep {} bytes of state for the next coordinator of round {}", message.carried.state.size(),
                 message.round);
+}
+std::string clause(const LoaderTold& message) {
+  return format("node {} says of the loaders in round {}: {}", message.node_rank, message.round, phrase(message.word));
 }
 std::string clause(const Resigned& message) {
   return format("the coordinator {}: {}", message.hands_over ? "hands over" : "resigns", shown(message.why));

@@ -115,6 +115,8 @@ std::string name_of(FrameType type) {
     case FrameType::kHangTold: return "HangTold";
     case FrameType::kHangOver: return "HangOver";
     case FrameType::kKeepState: return "KeepState";
+    case FrameType::kLoaderSays: return "LoaderSays";
+    case FrameType::kLoaderTold: return "LoaderTold";
     case FrameType::kPrepareRound: return "PrepareRound";
     case FrameType::kRunWorkers: return "RunWorkers";
     case FrameType::kStopWorkers: return "StopWorkers";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "health/stacks/bounds.h"
+#include "health/tuning/loader_word.h"
 #include "rendezvous/protocol/hang_parts.h"
 #include "rendezvous/protocol/message_parts.h"
 #include "rendezvous/protocol/progress_parts.h"
@@ -71,6 +72,8 @@ enum class FrameType : std::uint8_t {
   kHangTold = 134,
   kHangOver = 135,
   kKeepState = 136,
+  kLoaderSays = 137,
+  kLoaderTold = 138,
 };
 // A reader ignores frames from here on that it does not know.
 inline constexpr std::uint8_t kFirstOptional = 128;
@@ -277,13 +280,25 @@ struct NodeEvidence {
     io("facts", v.facts, at_most(limits::kHangEvidenceBytes));
   }
 };
+// With --auto-tunning, in a job of several nodes: for the node of group rank 0, or from that one for all others. The
+// coordinator passes it on as LoaderTold.
+struct LoaderSays {
+  static constexpr FrameType kType = FrameType::kLoaderSays;
+  RoundNumber round = 0;
+  tuning::LoaderWord word = {};
+  bool operator==(const LoaderSays&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("word", v.word);
+  }
+};
 using AgentMessage =
     std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped, NodeLeaves,
-                 CheckDone, VerdictHeard, RoundHeard, NodeProgress, NodeStacks, HangSigns, NodeEvidence>;
+                 CheckDone, VerdictHeard, RoundHeard, NodeProgress, NodeStacks, HangSigns, NodeEvidence, LoaderSays>;
 constexpr auto names_of(const AgentMessage&) {
   return std::array{"node-joins",    "store-is-open", "worker-failed", "workers-succeeded", "node-cannot-run",
                     "node-stopped",  "node-leaves",   "check-done",    "verdict-heard",     "round-heard",
-                    "node-progress", "node-stacks",   "hang-signs",    "node-evidence"};
+                    "node-progress", "node-stacks",   "hang-signs",    "node-evidence",     "loader-says"};
 }
 
 // --- Coordinator to agent. -------------------------------------------------------------------------
@@ -554,8 +569,21 @@ struct KeepState {
     io("carried", v.carried);
   }
 };
-using CoordinatorMessage =
-    std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected, AreYouThere, Awaiting,
-                 LeaveJob, Resigned, NextRound, StacksWanted, CollectEvidence, HangTold, HangOver, KeepState>;
+// What another node of the round has said of its loaders.
+struct LoaderTold {
+  static constexpr FrameType kType = FrameType::kLoaderTold;
+  RoundNumber round = 0;
+  int node_rank = 0;  // of that node
+  tuning::LoaderWord word = {};
+  bool operator==(const LoaderTold&) const = default;
+  static void fields(auto& io, auto& v) {
+    io.stamped("round", v.round);
+    io("node_rank", v.node_rank);
+    io("word", v.word);
+  }
+};
+using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
+                                        AreYouThere, Awaiting, LeaveJob, Resigned, NextRound, StacksWanted,
+                                        CollectEvidence, HangTold, HangOver, KeepState, LoaderTold>;
 
 }  // namespace elastic::protocol

@@ -30,6 +30,7 @@ enum AgentSays : std::uint8_t {
   kStacks,
   kHangSigns,
   kNodeEvidence,
+  kLoaderSays,
   kAgentMessages
 };
 enum CoordinatorSays : std::uint8_t {
@@ -50,6 +51,7 @@ enum CoordinatorSays : std::uint8_t {
   kHangTold,
   kHangOver,
   kKeepState,
+  kLoaderTold,
   kCoordinatorMessages
 };
 constexpr std::uint8_t kAll = 0;

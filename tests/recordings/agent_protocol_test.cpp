@@ -172,7 +172,10 @@ std::vector<AgentMessage> agent_messages() {
                        .speakers = 2},
           NodeStacks{7, R"({"groups":[]})", "its workers cannot be read"},
           HangSigns{.round = 4, .facts = {.is_stopped = true, .misses_init_key = true}, .disks_move = true},
-          NodeEvidence{.round = 4, .collection = 2, .facts = "the facts of a node"}};
+          NodeEvidence{.round = 4, .collection = 2, .facts = "the facts of a node"},
+          LoaderSays{.round = 4,
+                     .word = {.node = tuning::NodeState{.free_bytes = 5'000'000'000, .cpus = 12, .version = 3},
+                              .failed = tuning::RankFailed{"cuda-out-of-memory"}}}};
 }
 std::vector<CoordinatorMessage> coordinator_messages() {
   return {prepare(),
@@ -203,7 +206,12 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .report = "{}",
                    .is_stopped = true},
           HangOver{.round = 4, .why = HangOver::Why::kWithdrawn, .after_ms = 96'000},
-          KeepState{.round = 4, .carried = {7, "what is known of the job"}}};
+          KeepState{.round = 4, .carried = {7, "what is known of the job"}},
+          LoaderTold{.round = 4,
+                     .node_rank = 0,
+                     .word = {.values = tuning::ChosenValues{.version = 3,
+                                                             .workers = tuning::ChosenValue{2, 4, 8},
+                                                             .batch = tuning::ChosenValue{32, 32, 32}}}}};
 }
 
 AgentSession agent_session() { return AgentSession(kIntroduction, kSecret, kAgentNonce); }

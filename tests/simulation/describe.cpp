@@ -111,6 +111,7 @@ std::string text(const AgentMessage& message) {
           [](const NodeEvidence& m) {
             return format("NodeEvidence: round {}, collection {}, {} bytes", m.round, m.collection, m.facts.size());
           },
+          [](const LoaderSays& m) { return format("LoaderSays: round {}", m.round); },
       },
       message);
 }
@@ -143,6 +144,7 @@ std::string text(const CoordinatorMessage& message) {
           [](const HangOver& m) {
             return format("HangOver: round {}{}", m.round, m.why == HangOver::Why::kWithdrawn ? ", withdrawn" : "");
           },
+          [](const LoaderTold& m) { return format("LoaderTold: round {}, node {}", m.round, m.node_rank); },
           [](const KeepState& m) { return format("KeepState: round {}, number {}", m.round, m.carried.number); },
           [](const Resigned& m) { return format("Resigned{}: {}", m.hands_over ? " (hands over)" : "", m.why); },
           [](const Awaiting& m) {

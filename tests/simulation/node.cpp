@@ -244,6 +244,7 @@ void Node::perform(const agent::Effect& effect) {
           [&](const agent::AwaitDumps& e) { on(agent::Event{agent::DumpsAwaited{e.round}}); },
           [&](const agent::TellHang&) {},
           [&](const agent::TellHangOver&) {},
+          [&](const agent::HearLoader&) {},
       },
       effect);
 }
