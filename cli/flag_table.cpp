@@ -964,8 +964,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more =
          "Workers get DLRover's variables DLROVER_PARAL_CONFIG_PATH and RUNTIME_METRICS_PATH. Where a loader says its "
          "num_workers or its batch_size in the file of the first, and steps are seen, larger values are tried, one "
-         "at a time, and kept if that makes the job faster. In a job of several nodes nothing is changed. "
-         "docs/auto-tunning.md."},
+         "at a time, and kept if that makes the job faster. In a job of several nodes one of them decides for all, "
+         "and each needs the flag. docs/auto-tunning.md."},
     {.id = FlagId::kSaveAtBreakpoint,
      .name = "save-at-breakpoint",
      .family = kDlrover,

@@ -48,13 +48,7 @@ class WatchPlanner {
       return entry("auto-tunning", "no", "environment: DLROVER_PARAL_CONFIG_PATH");
     }
     tuning.gives_file = true;
-    // One place has to decide for all ranks of a job, whose slowest node makes its speed.
-    tuning.changes = plan_.settings.node.terms.max_nodes == 1;
-    if (!tuning.changes) {
-      warn(format("{}: nothing is changed in a job of several nodes; each loader keeps the values that it begins with",
-                  input));
-    }
-    entry("auto-tunning", tuning.changes ? "num_workers, batch_size" : "no", origin);
+    entry("auto-tunning", "num_workers, batch_size", origin);
   }
 
   // When a job that shows no progress is taken for one that hangs.

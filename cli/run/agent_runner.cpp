@@ -40,6 +40,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   node.training_ports = training_ports(settings);
   node.logs = logs;
   node.tells_crashes = true;
+  node.finds_deaths = settings.tuning.gives_file;
   node.error_files_stop = settings.warm.rules.mode != warm::Mode::kOff;
   if (settings.meeting.alone) return node;
   node.agent = protocol::random_id(process::random_number());
@@ -123,11 +124,12 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       progress_(loop, settings.progress, directory, settings.node.local_world_size,
                 [this](const protocol::NodeProgress& made) { on(agent::ProgressMade{made}); }),
       tuning_(loop, settings.tuning, directory,
-              [this]() -> std::optional<tuning::StepSeen> {
-                const auto seen = progress_.last_step();
-                if (!seen) return {};
-                return tuning::StepSeen{.source = seen->source, .step = seen->step, .at_ms = seen->at_ms};
-              }),
+              {.last_step = [this]() -> std::optional<tuning::StepSeen> {
+                 const auto seen = progress_.last_step();
+                 if (!seen) return {};
+                 return tuning::StepSeen{.source = seen->source, .step = seen->step, .at_ms = seen->at_ms};
+               },
+               .say = [this](protocol::LoaderSays says) { on(agent::LoaderSaid{std::move(says)}); }}),
       output_(loop, settings.output, files, logs,
               {.on_opened = [this](protocol::RoundNumber round) { on(agent::LogsOpened{round}); },
                .on_failed =
@@ -349,7 +351,10 @@ void AgentRunner::perform(const agent::Effect& effect) {
   std::visit(Overloaded{
                  [&](const agent::ToCoordinator& e) { coordinator_.perform(e); },
                  [&](const agent::CheckNode& e) { check_.perform(e); },
-                 [&](const agent::OpenStore& e) { open_store(e.admits); },
+                 [&](const agent::OpenStore& e) {
+                   tuning_.lead_round(agent_.lifecycle().order());
+                   open_store(e.admits);
+                 },
                  [&](const agent::CloseStore&) {
                    give_up_starting();
                    if (error_files_) error_files_->end_round();
@@ -358,11 +363,10 @@ void AgentRunner::perform(const agent::Effect& effect) {
                    if (farewell_) guardian_.set_farewell({}, {});
                    if (!guardian_is_lost_) farewell_.reset();
                    reporter_.round_ended(agent_.lifecycle().failures());
-                   warm_.round_ended(std::ranges::any_of(agent_.lifecycle().failures(),
-                                                         [](const auto& failure) { return !failure.stopped_by_us; }));
+                   warm_.round_ended(has_failed());
                    store_.close();
                    output_.end_round();
-                   end_tuning();
+                   tuning_.end_round(has_failed());
                    progress_.end_round();
                    hang_.end_round();
                    file_timers_.end_round();
@@ -402,12 +406,10 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::CollectStacks& e) { stacks_.collect(e.collection, agent_.lifecycle().status()); },
                  [&](const agent::FindCrash& e) {
                    output_.end_round();
-                   reporter_.find_crash(agent_.lifecycle().failures(),
-                                        [this, round = e.round](std::optional<protocol::Crash> crash) {
-                                          on(agent::CrashFound{round, crash});
-                                        });
+                   find_first_failure(e.round);
                  },
                  [&](const agent::Finish& e) {
+                   tuning_.finish();
                    warm_.end();
                    if (guardian_is_lost_ && e.verdict.left_behind.empty()) say_farewell();
                    handlers_.finished(e.verdict, e.details);
@@ -421,17 +423,21 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  },
                  [&](const agent::TellHang& e) { hang_.perform(e); },
                  [&](const agent::TellHangOver& e) { hang_.perform(e); },
-                 [&](const agent::HearLoader&) {},
+                 [&](const agent::HearLoader& e) { tuning_.perform(e); },
              },
              effect);
 }
 
-void AgentRunner::end_tuning() {
-  if (!tuning_.end_round()) return;
-  const std::vector<protocol::WorkerFailure>& failures = agent_.lifecycle().failures();
-  const bool failed = std::ranges::any_of(failures, [](const auto& failure) { return !failure.stopped_by_us; });
-  if (!failed) return tuning_.explain_end(false, "");
-  reporter_.find_death_of_memory(failures, [this](const std::string& rule) { tuning_.explain_end(true, rule); });
+bool AgentRunner::has_failed() const {
+  return std::ranges::any_of(agent_.lifecycle().failures(), [](const auto& failure) { return !failure.stopped_by_us; });
+}
+
+void AgentRunner::find_first_failure(protocol::RoundNumber round) {
+  reporter_.find_first_failure(agent_.lifecycle().failures(), settings_.tuning.gives_file,
+                               [this, round](const JobReporter::FirstFailure& found) {
+                                 tuning_.rank_failed(round, found.memory);
+                                 on(agent::CrashFound{round, found.crash});
+                               });
 }
 
 HangHost::Handlers AgentRunner::hang_handlers() {

@@ -116,7 +116,8 @@ class AgentRunner {
   void start_fresh(const agent::StartWorkers& order);
   void run_commands(const std::vector<pid_t>& warm);
   void give_up_starting();
-  void end_tuning();
+  bool has_failed() const;
+  void find_first_failure(protocol::RoundNumber round);
   void watch_error_files(protocol::RoundNumber round);
   HangHost::Handlers hang_handlers();
   // Where files about a hang of this round belong; empty: nowhere.

@@ -37,7 +37,7 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   shared_signals_.workers_began();
   output_.begin_round();
   progress_.begin_round(order.round.round, order.round.place.base_rank);
-  tuning_.begin_round(order.round.restart_count < order.round.max_restarts);
+  tuning_.begin_round(order.round);
   file_timers_.begin_round(order.round.place.base_rank);
   hang_.begin_round(order.round, hang_directory(), hang_variables());
   farewell_ = {.round = order.round.round};

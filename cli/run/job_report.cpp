@@ -340,15 +340,15 @@ void JobReporter::read_and_make(const std::vector<protocol::WorkerFailure>& fail
   then();
 }
 
-void JobReporter::find_crash(const std::vector<protocol::WorkerFailure>& failures,
-                             std::function<void(std::optional<protocol::Crash>)> found) const {
-  read_and_make<std::optional<protocol::Crash>>(failures, crash_of, std::move(found));
-}
-
-void JobReporter::find_death_of_memory(const std::vector<protocol::WorkerFailure>& failures,
-                                       std::function<void(std::string)> found) {
-  look_for_evidence();
-  read_and_make<std::string>(failures, death_of_memory, std::move(found));
+void JobReporter::find_first_failure(const std::vector<protocol::WorkerFailure>& failures, bool looks_for_memory,
+                                     std::function<void(FirstFailure)> found) {
+  if (looks_for_memory) look_for_evidence();
+  read_and_make<FirstFailure>(
+      failures,
+      [looks_for_memory](const std::vector<report::FailedWorker>& workers) {
+        return FirstFailure{.crash = crash_of(workers), .memory = looks_for_memory ? death_of_memory(workers) : ""};
+      },
+      std::move(found));
 }
 
 void JobReporter::gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered) {

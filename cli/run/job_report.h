@@ -57,14 +57,15 @@ class JobReporter {
   // The round is over, with these failures.
   void round_ended(const std::vector<protocol::WorkerFailure>& failures);
 
-  // Calls `found` with the crash that was the first failure of a round on this node, if another attempt may repeat it:
-  // at once where nothing is kept, otherwise from the loop.
-  void find_crash(const std::vector<protocol::WorkerFailure>& failures,
-                  std::function<void(std::optional<protocol::Crash>)> found) const;
-  // Calls `found`, in the same way, with the rule of the likely cause by which the first failure of a round on this
-  // node was for lack of memory; empty if it was not.
-  void find_death_of_memory(const std::vector<protocol::WorkerFailure>& failures,
-                            std::function<void(std::string)> found);
+  // Why a worker of this node has failed first.
+  struct FirstFailure {
+    std::optional<protocol::Crash> crash = {};  // another attempt may repeat it
+    std::string memory = {};                    // the rule by which it was for lack of memory; empty: it was not
+  };
+  // Calls `found` with the first failure of a round on this node: at once where nothing is kept, otherwise from the
+  // loop. `looks_for_memory`: whether that is looked for.
+  void find_first_failure(const std::vector<protocol::WorkerFailure>& failures, bool looks_for_memory,
+                          std::function<void(FirstFailure)> found);
   // Calls `gathered`, in the same way, with the details of the verdict's first failure for the other nodes
   // (report::details_of).
   void gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered);

@@ -48,8 +48,7 @@ struct FileTimerSettings {
 
 // --auto-tunning (docs/auto-tunning.md).
 struct TuningSettings {
-  bool gives_file = false;  // workers get DLRover's file
-  bool changes = false;     // and what is in it changes
+  bool gives_file = false;  // workers get DLRover's file, and what is in it changes
   int cpus = 1;             // that a rank may use
 };
 

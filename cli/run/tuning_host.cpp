@@ -21,6 +21,10 @@ namespace {
 
 constexpr const char* kVariable = "DLROVER_PARAL_CONFIG_PATH";
 
+tuning::NodeTuner::Place place_in(const protocol::PrepareRound& round) {
+  return {.node_rank = round.place.node_rank, .node_count = round.place.node_count};
+}
+
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 void tell(const tuning::Note& note) {
@@ -65,16 +69,14 @@ struct TuningHost::Look {
   }
 };
 
-TuningHost::TuningHost(net::Loop& loop, const TuningSettings& settings, const std::string& directory,
-                       std::function<std::optional<tuning::StepSeen>()> last_step)
+TuningHost::TuningHost(net::Loop& loop, const TuningSettings& settings, const std::string& directory, Handlers handlers)
     : loop_(loop),
       settings_(settings),
-      last_step_(std::move(last_step)),
+      handlers_(std::move(handlers)),
       tuner_(settings.cpus),
       done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }),
       timer_(loop) {
   if (!settings_.gives_file) return;
-  is_stopped_ = !settings_.changes;
   if (directory.empty()) {
     stop("there is no directory for temporary files that can be written");
   } else {
@@ -87,15 +89,20 @@ std::vector<Variable> TuningHost::variables() const {
   return {{kVariable, path_}};
 }
 
-// The directory is ours, and other files in it are made here, too.
-void TuningHost::begin_round(bool may_restart) {
+void TuningHost::lead_round(const protocol::PrepareRound& round) {
   if (path_.empty()) return;
-  explain_end(true, "");
+  round_ = round.round;
+  perform(tuner_.lead_round(place_in(round), loop_.now_ms()));
+}
+
+// The directory is ours, and other files in it are made here, too.
+void TuningHost::begin_round(const protocol::PrepareRound& round) {
+  if (path_.empty()) return;
+  round_ = round.round;
   ++rounds_;
   thread_.wait(kLookEndsMs);  // a look that began before this must not write now
   unsaved_.reset();
-  const tuning::LoaderTuner::Effects effects = tuner_.begin_round(may_restart, loop_.now_ms());
-  perform(effects);
+  perform(tuner_.begin_round(place_in(round), round.restart_count < round.max_restarts, loop_.now_ms()));
   const std::string text = std::exchange(unsaved_, {}).value_or(tuning::first_config());
   if (const int error = replace_unread_file(path_, text); error != 0) {
     return stop(format("cannot write {}: {}", printable(path_), errno_text(error)));
@@ -104,16 +111,22 @@ void TuningHost::begin_round(bool may_restart) {
   if (!is_stopped_) plan_look(kLookMs);
 }
 
-bool TuningHost::end_round() {
-  if (!std::exchange(is_running_, false)) return false;
-  timer_.stop();
-  is_explained_ = false;
-  return true;
+void TuningHost::rank_failed(protocol::RoundNumber round, std::string_view memory) {
+  if (is_running_ && round == round_) perform(tuner_.rank_failed(memory));
 }
 
-void TuningHost::explain_end(bool rank_failed, std::string_view memory) {
-  if (std::exchange(is_explained_, true)) return;
-  perform(tuner_.end_round(rank_failed, memory));
+void TuningHost::end_round(bool rank_failed) {
+  if (!std::exchange(is_running_, false)) return;
+  timer_.stop();
+  perform(tuner_.end_round(rank_failed));
+}
+
+void TuningHost::finish() { perform(tuner_.finish()); }
+
+void TuningHost::perform(const agent::HearLoader& effect) {
+  if (path_.empty()) return;
+  perform(tuner_.heard(effect.told.node_rank, effect.told.word, loop_.now_ms()));
+  if (is_running_ && effect.told.word.values) plan_look(0);
 }
 
 void TuningHost::plan_look(std::int64_t after_ms) {
@@ -139,7 +152,7 @@ void TuningHost::take(const Look& look) {
   if (look.tells_no_reader) {
     return stop(format("the file system of {} does not tell whether a file was read (noatime)", printable(path_)));
   }
-  tuning::Look found{.now_ms = loop_.now_ms(), .step = last_step_(), .free_bytes = look.free_bytes};
+  tuning::Look found{.now_ms = loop_.now_ms(), .step = handlers_.last_step(), .free_bytes = look.free_bytes};
   if (const auto config = tuning::read_config(look.text)) {
     text_ = look.text;
     found.file = *config;
@@ -149,9 +162,10 @@ void TuningHost::take(const Look& look) {
   if (unsaved_) plan_look(0);
 }
 
-void TuningHost::perform(const tuning::LoaderTuner::Effects& effects) {
+void TuningHost::perform(const tuning::NodeTuner::Effects& effects) {
   if (effects.write) unsaved_ = tuning::with_order(text_, *effects.write);
   for (const tuning::Note& note : effects.notes) tell(note);
+  for (const tuning::LoaderWord& word : effects.tell) handlers_.say({.round = round_, .word = word});
 }
 
 void TuningHost::stop(const std::string& why) {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cli/run/launch_settings.h"
-#include "health/tuning/loader_tuner.h"
+#include "health/tuning/node_tuner.h"
+#include "rendezvous/agent/lifecycle_events.h"
+#include "rendezvous/protocol/messages.h"
 #include "src/base/environment.h"
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
@@ -16,23 +18,34 @@
 namespace elastic::run {
 
 // Gives the workers DLRover's file of parameters, from which its ElasticDataLoader reads, and carries out what
-// tuning::LoaderTuner decides about what stands in it (docs/auto-tunning.md).
+// tuning::NodeTuner decides about what stands in it (docs/auto-tunning.md).
 class TuningHost {
  public:
-  // `settings` outlive it. `directory`: of this launch, or empty. `last_step`: of the workers; nothing: none was seen
-  // yet.
-  TuningHost(net::Loop& loop, const TuningSettings& settings, const std::string& directory,
-             std::function<std::optional<tuning::StepSeen>()> last_step);
+  struct Handlers {
+    // The last step of the workers; nothing: none was seen yet.
+    std::function<std::optional<tuning::StepSeen>()> last_step;
+    // For the other nodes of the round.
+    std::function<void(protocol::LoaderSays)> say;
+  };
+  // `settings` outlive it. `directory`: of this launch, or empty.
+  TuningHost(net::Loop& loop, const TuningSettings& settings, const std::string& directory, Handlers handlers);
 
   // The variable by which workers find the file; nothing where there is none.
   std::vector<Variable> variables() const;
-  // The workers of a new round are about to be started. `may_restart`: another round would follow if one of them fails.
-  void begin_round(bool may_restart);
-  // The workers have ended. True: it is to be told, by explain_end(), why.
-  bool end_round();
-  // The same round has ended because a rank has failed, or not; `memory`: the rule by which that was for lack of
-  // memory, or empty. Nothing happens if the next round has begun already.
-  void explain_end(bool rank_failed, std::string_view memory);
+  // A round forms in which this node is the one of group rank 0. What is said here reaches the other nodes before their
+  // workers start.
+  void lead_round(const protocol::PrepareRound& round);
+  // The workers of a new round are about to be started.
+  void begin_round(const protocol::PrepareRound& round);
+  // A rank has failed by itself; `memory`: the rule by which that was for lack of memory, or empty. To be called before
+  // the coordinator hears that the node has stopped.
+  void rank_failed(protocol::RoundNumber round, std::string_view memory);
+  // The workers have ended. `rank_failed`: one of them by itself.
+  void end_round(bool rank_failed);
+  // There will be no other round.
+  void finish();
+  // Another node of the round has said something.
+  void perform(const agent::HearLoader& effect);
 
   // A thread waits for the file, and keeps this process from ending.
   bool hangs() { return !thread_.wait(kLookEndsMs); }
@@ -45,18 +58,18 @@ class TuningHost {
   void plan_look(std::int64_t after_ms);
   void look();
   void take(const Look& look);
-  void perform(const tuning::LoaderTuner::Effects& effects);
+  void perform(const tuning::NodeTuner::Effects& effects);
   void stop(const std::string& why);
 
   net::Loop& loop_;
   const TuningSettings& settings_;
-  std::function<std::optional<tuning::StepSeen>()> last_step_;
+  Handlers handlers_;
   std::string path_;  // empty: there is no file
-  tuning::LoaderTuner tuner_;
+  tuning::NodeTuner tuner_;
   bool is_stopped_ = false;  // nothing is changed any more
   bool is_running_ = false;
   bool is_looking_ = false;
-  bool is_explained_ = true;  // why the last round has ended
+  protocol::RoundNumber round_ = 0;
   int rounds_ = 0;
   std::string text_;                    // of the file, when it could be read last
   std::optional<std::string> unsaved_;  // what the file is to be
