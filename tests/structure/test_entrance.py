@@ -75,7 +75,7 @@ class Clone:
     def make_venv(self):
         """As pip leaves it, for all that lib.sh looks at."""
         self.write("cache/elastic-run/venv/bin/python", "#!/bin/sh\necho 3.11\n")
-        for name in ("torch", "numpy"):
+        for name in ("torch", "numpy", "pytest", "kubernetes_validate", "py_spy"):
             self.write(f"cache/elastic-run/venv/lib/python3.11/site-packages/{name}-1.dist-info/RECORD", "x")
         return self.cache / "elastic-run/venv"
 
@@ -175,6 +175,7 @@ def steps(result):
 
 
 def test_scripts_test_is_the_gate_step_by_step_and_ends_with_what_failed(clone):
+    clone.make_venv()
     result = clone.run("scripts/test")
     assert result.returncode == 0, result.stderr
     assert [line for line in clone.asked if line.startswith("build")] == ["build release gate"]
@@ -185,7 +186,44 @@ def test_scripts_test_is_the_gate_step_by_step_and_ends_with_what_failed(clone):
     assert result.stdout.splitlines()[-1] == "0 failed, 0 flaked; 7 cases may have a second chance"
 
 
+BESIDE = "Python environment, when the build was there"
+MEETING = 'mkfifo "$root/pipe" 2>/dev/null || true; '  # where the one waits for the other to have begun
+
+
+def in_place_of(clone, name, body):
+    """A function of lib.sh, for the scripts of this clone."""
+    with (clone.directory / "scripts/lib.sh").open("a") as lib:
+        lib.write(f"{name}() {{ {body}; }}\n")
+
+
+def test_the_gate_makes_a_missing_python_environment_beside_the_build(clone):
+    in_place_of(clone, "ensure_venv", MEETING + 'echo begun >"$root/pipe"; echo "venv $*" >>asked; say "$step_name: made"')
+    in_place_of(clone, "ensure_build", MEETING + 'read -r met <"$root/pipe"; mkdir -p "$root/build/$1"; say "met: $met"')
+    result = clone.run("scripts/test")
+    assert result.returncode == 0, result.stderr
+    assert clone.asked[1:] == ["venv torch numpy pytest kubernetes_validate py_spy"]
+    assert "[2/7] Python environment: made\n" in result.stderr and "met: begun\n" in result.stderr
+    assert steps(result) == ["Debian packages", "Python environment", "build", BESIDE, *GATE, "in all"]
+
+
+def test_an_environment_that_cannot_be_made_beside_the_build_fails_the_gate(clone):
+    in_place_of(clone, "ensure_venv", 'die "no such torch"')
+    result = clone.run("scripts/test")
+    assert result.returncode == 1 and "no such torch\n" in result.stderr
+    assert calls_of_ctest(result) == []
+    assert steps(result) == ["Debian packages", "Python environment", "build", BESIDE, "in all"]
+
+
+def test_a_build_that_fails_ends_what_makes_the_environment_beside_it(clone):
+    in_place_of(clone, "ensure_venv", MEETING + 'echo begun >"$root/pipe"; sleep 1000')
+    in_place_of(clone, "ensure_build", MEETING + 'read -r met <"$root/pipe"; die "it does not compile"')
+    result = clone.run("scripts/test")  # which returns when nobody holds its output any more
+    assert result.returncode == 1 and "it does not compile\n" in result.stderr
+    assert steps(result) == ["Debian packages", "Python environment", "in all"]
+
+
 def test_the_first_step_of_the_gate_that_fails_ends_it(clone):
+    clone.make_venv()
     result = clone.run("scripts/test", FAILING="^gate-files$")
     assert result.returncode == 1
     assert len(calls_of_ctest(result)) == 2
@@ -279,4 +317,5 @@ def test_a_part_of_the_tests_can_be_named(clone, arguments, ctest):
 
 def test_ci_runs_scripts_test(clone):
     shutil.copytree(ROOT / ".ci", clone.directory / ".ci")
+    clone.make_venv()
     assert steps(clone.run(".ci/run"))[3:-1] == GATE

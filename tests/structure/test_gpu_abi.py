@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sysconfig
 
 import pytest
 
@@ -21,6 +22,9 @@ def include_options(what):
     for name in HEADERS[what]:
         directory = os.environ.get(f"ELASTIC_{name}_INCLUDE", "")
         if not directory or directory.endswith("-NOTFOUND"):
+            # NCCL comes with PyTorch, which may have been installed after CMake looked.
+            directory = pathlib.Path(sysconfig.get_path("purelib"), "nvidia", name.lower(), "include")
+        if not os.path.isdir(directory):
             pytest.skip(f"CMake has not found the headers of {name} (ELASTIC_{name}_INCLUDE)")
         options += ["-isystem", directory]
     return options
