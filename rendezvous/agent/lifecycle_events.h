@@ -132,11 +132,18 @@ struct SignsSeen {
   protocol::HangFacts facts = {};
   bool disks_move = false;
 };
-using Event =
-    std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened, StoreFailed,
-                 LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, ErrorFileWritten, AllGone,
-                 TimerFired, SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered, CrashFound,
-                 ProgressMade, StacksCollected, EvidenceRead, DumpsAwaited, SignsSeen, LoaderSaid>;
+struct Event
+    : std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened,
+                   StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, ErrorFileWritten,
+                   AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered,
+                   CrashFound, ProgressMade, StacksCollected, EvidenceRead, DumpsAwaited, SignsSeen, LoaderSaid> {
+  using variant::variant;
+  Event(const Event& other);
+  Event(Event&& other) noexcept;
+  Event& operator=(const Event& other);
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+};
 
 // --- Effects: what an agent wants done, in this order. ---
 
@@ -247,10 +254,18 @@ struct Finish {
   // The text of DetailsGathered, of the node where the first failure was; empty if there is none.
   std::string details = {};
 };
-using Effect = std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs,
-                            StartWorkers, SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground,
-                            AbandonWorkers, Paused, StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish,
-                            CollectStacks, ReadEvidence, StopEvidence, AwaitDumps, TellHang, TellHangOver, HearLoader>;
+struct Effect
+    : std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs, StartWorkers,
+                   SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground, AbandonWorkers, Paused,
+                   StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish, CollectStacks, ReadEvidence,
+                   StopEvidence, AwaitDumps, TellHang, TellHangOver, HearLoader> {
+  using variant::variant;
+  Effect(const Effect& other);
+  Effect(Effect&& other) noexcept;
+  Effect& operator=(const Effect& other);
+  Effect& operator=(Effect&& other) noexcept;
+  ~Effect();
+};
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::agent

@@ -26,7 +26,7 @@ constexpr int kWorkers = 3;
 class Walk {
  public:
   // How often each kind of effect was wanted.
-  using Seen = std::array<int, std::variant_size_v<Effect>>;
+  using Seen = std::array<int, std::variant_size_v<Effect::variant>>;
 
   Walk(std::uint64_t seed, Seen& seen)
       : seed_(seed * 2 + 1),

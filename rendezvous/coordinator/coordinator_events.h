@@ -107,9 +107,16 @@ struct CoordinatorAnnounced {
   std::optional<protocol::RoundNumber> round = {};  // its last one; nothing: it has formed none
   std::string where = {};                           // for people: "10.0.0.6:41233"
 };
-using Event =
-    std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder, TimePassed,
-                 PromiseReceived, OwnAgentEnded, OwnAgentElsewhere, DoorTried, CoordinatorAnnounced, HostLeaves>;
+struct Event
+    : std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder, TimePassed,
+                   PromiseReceived, OwnAgentEnded, OwnAgentElsewhere, DoorTried, CoordinatorAnnounced, HostLeaves> {
+  using variant::variant;
+  Event(const Event& other);
+  Event(Event&& other) noexcept;
+  Event& operator=(const Event& other);
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+};
 
 // --- Effects, to be performed in their order. -------------------------------------------------------
 
@@ -184,7 +191,14 @@ struct OrderAnswered {
   Kind kind = Kind::kAccepted;
   std::string text = {};  // clauses: what will happen; or why nothing does, and what to do
 };
-using Effect = std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryDoor>;
+struct Effect : std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryDoor> {
+  using variant::variant;
+  Effect(const Effect& other);
+  Effect(Effect&& other) noexcept;
+  Effect& operator=(const Effect& other);
+  Effect& operator=(Effect&& other) noexcept;
+  ~Effect();
+};
 using Effects = std::vector<Effect>;
 
 }  // namespace elastic::coordinator

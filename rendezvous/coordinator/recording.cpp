@@ -21,7 +21,8 @@ constexpr auto names_of(const Event&) {
       "time-passed", "promise", "own-agent-ended", "own-agent-elsewhere", "door-tried",   "coordinator-announced",
       "host-leaves"};
 }
-static_assert(std::tuple_size_v<decltype(names_of(std::declval<const Event&>()))> == std::variant_size_v<Event>);
+static_assert(std::tuple_size_v<decltype(names_of(std::declval<const Event&>()))> ==
+              std::variant_size_v<Event::variant>);
 void fields(auto& io, Is<MessageReceived> auto& v) {
   io("from", v.from);
   io.one_of("message", v.message);

@@ -21,9 +21,10 @@ class EventMaker {
   explicit EventMaker(std::uint64_t seed) : dice_(seed), messages_(dice_) {}
 
   // The kinds are numbered: first those of MessageReceived's messages, then the other events.
-  static constexpr std::size_t kKinds = std::variant_size_v<protocol::AgentMessage> + std::variant_size_v<Event> - 1;
+  static constexpr std::size_t kKinds =
+      std::variant_size_v<protocol::AgentMessage::variant> + std::variant_size_v<Event::variant> - 1;
   Event event(std::size_t kind) {
-    constexpr std::size_t kMessages = std::variant_size_v<protocol::AgentMessage>;
+    constexpr std::size_t kMessages = std::variant_size_v<protocol::AgentMessage::variant>;
     if (kind < kMessages) return MessageReceived{session(), message(kind)};
     switch (kind - kMessages) {
       case 0: return KeepAliveReceived{session()};

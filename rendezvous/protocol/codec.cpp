@@ -12,21 +12,21 @@ namespace elastic::protocol {
 namespace {
 
 // Whether a frame type is that of one of a variant's messages, and that message.
-template <class Variant>
+template <class Variant, class = typename Variant::variant>
 struct MessagesOf;
-template <class... Messages>
-struct MessagesOf<std::variant<Messages...>> {
+template <class Variant, class... Messages>
+struct MessagesOf<Variant, std::variant<Messages...>> {
   static bool has(FrameType type) { return ((Messages::kType == type) || ...); }
 
-  static Decoded<std::variant<Messages...>> read(const Frame& frame) {
-    Decoded<std::variant<Messages...>> result = std::unexpected(std::string("it is no such message"));
+  static Decoded<Variant> read(const Frame& frame) {
+    Decoded<Variant> result = std::unexpected(std::string("it is no such message"));
     static_cast<void>(((Messages::kType == frame.type && (read_one<Messages>(frame, result), true)) || ...));
     return result;
   }
 
  private:
   template <class Message>
-  static void read_one(const Frame& frame, Decoded<std::variant<Messages...>>& result) {
+  static void read_one(const Frame& frame, Decoded<Variant>& result) {
     Message message;
     BinaryReader reader(frame.fields, BinaryReader::Ending::kMayBeEarly);
     Message::fields(reader, message);

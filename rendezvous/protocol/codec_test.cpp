@@ -55,7 +55,7 @@ void check_every_message_comes_back() {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     Dice dice(seed);
     Maker maker(dice);
-    for (std::size_t index = 0; index < std::variant_size_v<Variant>; ++index) {
+    for (std::size_t index = 0; index < std::variant_size_v<typename Variant::variant>; ++index) {
       const Variant message = maker.template message<Variant>(index);
       CAPTURE(seed);
       CAPTURE(name_of(type_of(message)));
@@ -96,8 +96,8 @@ TEST_CASE("every type has a name, and only the messages of a side are that side'
       CHECK(name_of(type).find("unknown") == std::string::npos);
     }
   }
-  CHECK(agent == std::variant_size_v<AgentMessage>);
-  CHECK(coordinator == std::variant_size_v<CoordinatorMessage>);
+  CHECK(agent == std::variant_size_v<AgentMessage::variant>);
+  CHECK(coordinator == std::variant_size_v<CoordinatorMessage::variant>);
   CHECK(name_of(static_cast<FrameType>(99)) == "frame of the unknown type 99");
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a message that is cut off inside a field cannot be read") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Dice dice(seed);
     Maker maker(dice);
-    for (std::size_t index = 0; index < std::variant_size_v<AgentMessage>; ++index) {
+    for (std::size_t index = 0; index < std::variant_size_v<AgentMessage::variant>; ++index) {
       const ByteString bytes = frame_of(maker.message<AgentMessage>(index));
       if (bytes.size() > 2000) continue;
       const Frame whole = only_frame(bytes);
@@ -139,7 +139,7 @@ TEST_CASE("fields that an older sender left out keep their defaults") {
 }
 
 TEST_CASE("fields that a newer sender appended are passed over") {
-  for (std::size_t index = 0; index < std::variant_size_v<CoordinatorMessage>; ++index) {
+  for (std::size_t index = 0; index < std::variant_size_v<CoordinatorMessage::variant>; ++index) {
     Dice dice(index);
     const auto message = Maker(dice).message<CoordinatorMessage>(index);
     const ByteString bytes = frame_of(message);

@@ -18,4 +18,16 @@ std::string JobTerms::nnodes_text() const {
   return min_nodes == max_nodes ? format("--nnodes={}", max_nodes) : format("--nnodes={}:{}", min_nodes, max_nodes);
 }
 
+AgentMessage::AgentMessage(const AgentMessage& other) = default;
+AgentMessage::AgentMessage(AgentMessage&& other) noexcept = default;
+AgentMessage& AgentMessage::operator=(const AgentMessage& other) = default;
+AgentMessage& AgentMessage::operator=(AgentMessage&& other) noexcept = default;
+AgentMessage::~AgentMessage() = default;
+
+CoordinatorMessage::CoordinatorMessage(const CoordinatorMessage& other) = default;
+CoordinatorMessage::CoordinatorMessage(CoordinatorMessage&& other) noexcept = default;
+CoordinatorMessage& CoordinatorMessage::operator=(const CoordinatorMessage& other) = default;
+CoordinatorMessage& CoordinatorMessage::operator=(CoordinatorMessage&& other) noexcept = default;
+CoordinatorMessage::~CoordinatorMessage() = default;
+
 }  // namespace elastic::protocol

@@ -292,9 +292,18 @@ struct LoaderSays {
     io("word", v.word);
   }
 };
-using AgentMessage =
-    std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped, NodeLeaves,
-                 CheckDone, VerdictHeard, RoundHeard, NodeProgress, NodeStacks, HangSigns, NodeEvidence, LoaderSays>;
+// No alias of std::variant: what copies, moves and destroys the many alternatives is compiled once, in messages.cpp,
+// and not in every source that has a message: it was a third of the compilation. Events and effects do the same.
+struct AgentMessage
+    : std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped, NodeLeaves,
+                   CheckDone, VerdictHeard, RoundHeard, NodeProgress, NodeStacks, HangSigns, NodeEvidence, LoaderSays> {
+  using variant::variant;
+  AgentMessage(const AgentMessage& other);
+  AgentMessage(AgentMessage&& other) noexcept;
+  AgentMessage& operator=(const AgentMessage& other);
+  AgentMessage& operator=(AgentMessage&& other) noexcept;
+  ~AgentMessage();
+};
 constexpr auto names_of(const AgentMessage&) {
   return std::array{"node-joins",    "store-is-open", "worker-failed", "workers-succeeded", "node-cannot-run",
                     "node-stopped",  "node-leaves",   "check-done",    "verdict-heard",     "round-heard",
@@ -582,8 +591,15 @@ struct LoaderTold {
     io("word", v.word);
   }
 };
-using CoordinatorMessage = std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
-                                        AreYouThere, Awaiting, LeaveJob, Resigned, NextRound, StacksWanted,
-                                        CollectEvidence, HangTold, HangOver, KeepState, LoaderTold>;
+struct CoordinatorMessage : std::variant<PrepareRound, RunWorkers, StopWorkers, EndJob, RunCheck, Dismiss, Rejected,
+                                         AreYouThere, Awaiting, LeaveJob, Resigned, NextRound, StacksWanted,
+                                         CollectEvidence, HangTold, HangOver, KeepState, LoaderTold> {
+  using variant::variant;
+  CoordinatorMessage(const CoordinatorMessage& other);
+  CoordinatorMessage(CoordinatorMessage&& other) noexcept;
+  CoordinatorMessage& operator=(const CoordinatorMessage& other);
+  CoordinatorMessage& operator=(CoordinatorMessage&& other) noexcept;
+  ~CoordinatorMessage();
+};
 
 }  // namespace elastic::protocol

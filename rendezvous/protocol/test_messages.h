@@ -51,8 +51,8 @@ class Maker : public BinaryArchive<Maker<Source>> {
   // The variant's alternative `index`, modulo their number.
   template <class Variant>
   Variant message(std::size_t index) {
-    return make<Variant>(index % std::variant_size_v<Variant>,
-                         std::make_index_sequence<std::variant_size_v<Variant>>());
+    return make<Variant>(index % std::variant_size_v<typename Variant::variant>,
+                         std::make_index_sequence<std::variant_size_v<typename Variant::variant>>());
   }
 
   // A part of a message, or of a frame of the session.

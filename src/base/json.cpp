@@ -55,6 +55,23 @@ struct JsonBridge {
   }
 };
 
+Json::Json(bool value) : value_(value) {}
+Json::Json(int value) : value_(std::int64_t{value}) {}
+Json::Json(std::int64_t value) : value_(value) {}
+Json::Json(double value) : value_(value) {}
+Json::Json(const char* value) : value_(std::string(value)) {}
+Json::Json(std::string value) : value_(std::move(value)) {}
+Json::Json(std::string_view value) : value_(std::string(value)) {}
+Json::Json(Value value) : value_(std::move(value)) {}
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::~Json() = default;
+
+Json Json::array() { return Json(Value(Array{})); }
+Json Json::object() { return Json(Value(Object{})); }
+
 Json& Json::push(Json element) {
   auto* array = std::get_if<Array>(&value_);
   ELASTIC_CHECK(array != nullptr);

@@ -20,15 +20,21 @@ class Json {
   using Object = std::vector<std::pair<std::string, Json>>;
 
   Json() = default;  // null
-  Json(bool value) : value_(value) {}
-  Json(int value) : value_(std::int64_t{value}) {}
-  Json(std::int64_t value) : value_(value) {}
-  Json(double value) : value_(value) {}
-  Json(const char* value) : value_(std::string(value)) {}
-  Json(std::string value) : value_(std::move(value)) {}
-  Json(std::string_view value) : value_(std::string(value)) {}
-  static Json array() { return Json(Value(Array{})); }
-  static Json object() { return Json(Value(Object{})); }
+  Json(bool value);
+  Json(int value);
+  Json(std::int64_t value);
+  Json(double value);
+  Json(const char* value);
+  Json(std::string value);
+  Json(std::string_view value);
+  // These are compiled once, in json.cpp.
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
+  static Json array();
+  static Json object();
 
   // Appends to this value, which must be an array.
   Json& push(Json element);
@@ -59,7 +65,7 @@ class Json {
 
  private:
   using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object>;
-  explicit Json(Value value) : value_(std::move(value)) {}
+  explicit Json(Value value);
   Value value_;
   friend struct JsonBridge;
 };

@@ -175,7 +175,7 @@ class JsonReader {
     std::size_t index = 0;
     const std::string wrong = json == nullptr ? " is missing" : json_parts::read_name<Variant>(*json, index);
     if (!wrong.empty()) return note(name, wrong);
-    choose(value, index, std::make_index_sequence<std::variant_size_v<Variant>>());
+    choose(value, index, std::make_index_sequence<std::variant_size_v<typename Variant::variant>>());
   }
   void inside(const char* name, const auto& list) {
     const Json* json = object_.find(name);

@@ -478,8 +478,8 @@ TEST_CASE("an agent and a coordinator of version 1 are refused at their first fr
 }
 
 TEST_CASE("the recording of our version has every message") {
-  CHECK(agent_messages().size() + 1 == std::variant_size_v<AgentMessage>);
-  CHECK(coordinator_messages().size() == std::variant_size_v<CoordinatorMessage>);
+  CHECK(agent_messages().size() + 1 == std::variant_size_v<AgentMessage::variant>);
+  CHECK(coordinator_messages().size() == std::variant_size_v<CoordinatorMessage::variant>);
 }
 
 TEST_CASE("a recording that is cut off anywhere is understood up to there") {

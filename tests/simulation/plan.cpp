@@ -28,7 +28,7 @@ constexpr JobState kEntered[] = {JobState::kForming,  JobState::kFormingAgain, J
 // The effects of an agent's life cycle.
 template <class T, std::size_t I = 0>
 constexpr std::size_t act() {
-  if constexpr (std::is_same_v<std::variant_alternative_t<I, agent::Effect>, T>)
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, agent::Effect::variant>, T>)
     return I;
   else
     return act<T, I + 1>();

@@ -38,7 +38,7 @@ def not_listed(text):
 def variants_of(text):
     """The messages of AgentMessage and CoordinatorMessage."""
     return {name for kind in ("Agent", "Coordinator")
-            for name in re.findall(r"\w+", re.search(rf"using {kind}Message =\s*std::variant<(.*?)>;", text,
+            for name in re.findall(r"\w+", re.search(rf"struct {kind}Message\s+: std::variant<(.*?)> {{", text,
                                                      re.DOTALL).group(1))}
 
 
