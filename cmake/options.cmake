@@ -1,7 +1,7 @@
 option(ELASTIC_STATIC "Link everything statically, glibc too" ON)
 option(ELASTIC_SANITIZE "Address, undefined behaviour and leak sanitizers" OFF)
 option(ELASTIC_WERROR "Warnings are errors" OFF)
-option(ELASTIC_UNITY "Unit tests of a folder are compiled together" OFF)
+option(ELASTIC_UNITY "Sources of a folder are compiled together, some at a time" OFF)
 
 set(CMAKE_CXX_STANDARD 23)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

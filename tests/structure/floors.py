@@ -325,7 +325,7 @@ def read_targets(root):
 
 
 def read_command(targets, folder, command, words):
-    keywords = {"NAME", "SOURCES", "TESTS", "DEPS", "STATIC", "OBJECT", "INTERFACE", "PUBLIC", "PRIVATE"}
+    keywords = {"NAME", "SOURCES", "ALONE", "TESTS", "DEPS", "STATIC", "OBJECT", "INTERFACE", "PUBLIC", "PRIVATE"}
     if command not in ("elastic_library", "add_library", "add_executable", "target_link_libraries",
                        "target_sources"):
         return
@@ -335,6 +335,8 @@ def read_command(targets, folder, command, words):
         if word in keywords:
             if word in ("NAME", "SOURCES", "TESTS", "DEPS"):
                 section = word
+            elif word == "ALONE":
+                section = "SOURCES"
         elif name is None:
             name = word
             targets.setdefault(name, (set(), set()))

@@ -1,19 +1,20 @@
-"""tests/units.py: which unit tests are compiled together."""
+"""cmake/units.py: which sources are compiled together."""
 
+import os
 import pathlib
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "cmake"))
 
 import units  # noqa: E402
 
 
 def alone(first, second):
-    """Whether two tests of one folder are compiled one by one."""
-    names = units.units({"src/net/a_test.cpp": first, "src/net/b_test.cpp": second})
+    """Whether two files of one folder are compiled one by one."""
+    names = units.units({"src/net/a_test.cpp": first, "src/net/b_test.cpp": second}, 1000)
     return names["src/net/a_test.cpp"] != names["src/net/b_test.cpp"]
 
 
@@ -44,15 +45,42 @@ def test_what_is_declared_within_a_test_keeps_nothing_apart():
 
 
 def test_a_unit_has_files_of_one_folder_and_so_many_lines():
-    text = "\n" * (units.MOST_LINES // 2)
+    text = "\n" * 500
     names = units.units({"src/net/a_test.cpp": text, "src/base/b_test.cpp": text, "src/net/c_test.cpp": text,
-                         "src/net/d_test.cpp": text})
+                         "src/net/d_test.cpp": text}, 1000)
     assert names == {"src/net/a_test.cpp": "src_net_0", "src/base/b_test.cpp": "src_base_0",
                      "src/net/c_test.cpp": "src_net_0", "src/net/d_test.cpp": "src_net_1"}
 
 
-def test_most_tests_are_compiled_with_others():
+def test_a_file_that_is_replaced_by_one_with_a_mistake_stays_alone_and_so_does_what_is_no_cpp():
+    planted = sorted(units.PLANTED)[0]
+    folder = planted.rpartition("/")[0]
+    sources = {planted: "", f"{folder}/b.cpp": "", f"{folder}/c.cpp": "", f"{folder}/d.S": ""}
+    names = units.units(sources, 1000)
+    assert [path for path, name in names.items() if path == name] == [planted, f"{folder}/d.S"]
+    assert names[f"{folder}/b.cpp"] == names[f"{folder}/c.cpp"]
+
+
+def test_a_unit_is_written_without_the_path_of_the_clone_and_only_if_it_is_another(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"src/{name}.cpp").parent.mkdir(exist_ok=True)
+        (tmp_path / f"src/{name}.cpp").write_text("class Host;\n" if name == "c" else "int Host();\n" if name == "a" else "")
+
+    def written():
+        return list(units.write_units(tmp_path, tmp_path / "units", "net", 100, ["src/a.cpp", "src/b.cpp", "src/c.cpp"]))
+
+    unit = tmp_path / "units/net.src_0.cpp"
+    assert written() == [unit, tmp_path / "src/c.cpp"]
+    assert unit.read_text() == units.IN_A_UNIT + '#include "src/a.cpp"\n#include "src/b.cpp"\n'
+    os.utime(unit, (0, 0))
+    assert written()[0] == unit and unit.stat().st_mtime == 0
+    unit.write_text("")
+    assert written()[0].read_text() != ""
+
+
+@pytest.mark.parametrize("is_test, most_lines", [(True, 1000), (False, 400)])
+def test_most_sources_are_compiled_with_others(is_test, most_lines):
     tops = ("cli", "health", "rendezvous", "src")
-    paths = [path for top in tops for path in sorted((ROOT / top).rglob("*_test.cpp"))]
-    names = units.units({str(path.relative_to(ROOT)): path.read_text() for path in paths})
+    paths = [path for top in tops for path in sorted((ROOT / top).rglob("*.cpp")) if path.stem.endswith("_test") == is_test]
+    names = units.units({str(path.relative_to(ROOT)): path.read_text() for path in paths}, most_lines)
     assert len(paths) > 200 and len(set(names.values())) < len(paths) / 2
