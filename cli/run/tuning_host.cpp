@@ -107,7 +107,7 @@ void TuningHost::begin_round(const protocol::PrepareRound& round) {
   if (const int error = replace_unread_file(path_, text); error != 0) {
     return stop(format("cannot write {}: {}", printable(path_), errno_text(error)));
   }
-  is_running_ = settings_.changes;
+  is_running_ = true;
   if (!is_stopped_) plan_look(kLookMs);
 }
 
@@ -126,7 +126,7 @@ void TuningHost::finish() { perform(tuner_.finish()); }
 void TuningHost::perform(const agent::HearLoader& effect) {
   if (path_.empty()) return;
   perform(tuner_.heard(effect.told.node_rank, effect.told.word, loop_.now_ms()));
-  if (is_running_ && effect.told.word.values) plan_look(0);
+  if (is_running_ && !is_stopped_ && effect.told.word.values) plan_look(0);
 }
 
 void TuningHost::plan_look(std::int64_t after_ms) {
