@@ -237,6 +237,7 @@ class Job {
   void perform(const agent::AwaitDumps&) { must(false, "hangs are not looked for here"); }
   void perform(const agent::TellHang&) { must(false, "hangs are not looked for here"); }
   void perform(const agent::TellHangOver&) { must(false, "hangs are not looked for here"); }
+  void perform(const agent::HearLoader&) { must(false, "no loader is tuned here"); }
 
   // --- Events ---
 
