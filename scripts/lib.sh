@@ -245,6 +245,9 @@ build_if_needed() {
   if [[ $answer == *"no work to do"* ]]; then
     nothing_to_do
   else
+    # Where an old precompiled header lies ccache takes the new one for another than in a fresh clone, and so all that is
+    # compiled with it.
+    (cd -- "$directory" && grep -o '[^ ]*\.gch$' <<<"$answer" | xargs -r rm -f --) || true
     with_progress "compiling ($preset)" "${cached[@]}" ninja -C "$directory" -j "$(nproc)" "$@"
   fi
 }
