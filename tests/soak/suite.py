@@ -4,11 +4,13 @@ import argparse
 import csv
 import dataclasses
 import datetime
+import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import common
@@ -20,7 +22,7 @@ WHOLE = {"gate": ["scripts/test"], "full": ["scripts/test", "full"]}
 
 NOTES = """\
 A test is the id of a pytest case or a file of them, or one of the words `gate` and `full`: scripts/test, and
-scripts/test full. The tests take turns: each is run once before one is run a second time. A line of the table is of one
+scripts/test full. The tests take turns: each begins once before one begins a second time. A line of the table is of one
 run: when it began, the commit (with a + where files have changed since), the load, the test, its exit status, its seconds,
 and its last line. Runs of the same commit, load and test count, so that a soak that was ended goes on where it was; of a
 commit with changes they do not. A failed run has its output beside the table, in TABLE.output."""
@@ -46,15 +48,27 @@ def main():
     table = pathlib.Path(args.table)
     commit = commit_of(ROOT)
     counted = [run for run in read(table) if (run.commit, run.load) == (commit, args.load) and not commit.endswith("+")]
+    wanted = [(number, test) for number in range(1, args.times + 1) for test in args.tests
+              if sum(run.test == test for run in counted) < number]
+    # A shell lets what it starts in the background ignore SIGINT, which tests send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with hogs(args.load):
-        for time_number in range(1, args.times + 1):
-            for test in args.tests:
-                if sum(run.test == test for run in counted) >= time_number:
-                    continue
-                say(f"{test}: {time_number} of {args.times}")
-                run = once(test, commit, args.load, table)
-                append(table, run)
-                counted.append(run)
+        running = []
+        try:
+            while wanted or running:
+                while wanted and len(running) < args.jobs:
+                    number, test = wanted.pop(0)
+                    say(f"{test}: {number} of {args.times}")
+                    running.append(Running(test))
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+                for one in [one for one in running if one.process.poll() is not None]:
+                    running.remove(one)
+                    counted.append(one.run(commit, args.load, table))
+                    append(table, counted[-1])
+        finally:
+            for one in running:
+                one.process.kill()
+                one.process.wait()
     say("")
     failed = 0
     rows = []
@@ -75,6 +89,7 @@ def parse_arguments():
     parser.add_argument("--times", type=positive, default=20, metavar="N", help="how often each is run (%(default)s)")
     parser.add_argument("--load", type=positive, default=0, metavar="N",
                         help="how many processes compute meanwhile (none)")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="how many tests run at once (%(default)s)")
     parser.add_argument("--table", default=str(ROOT / "build/suite-runs.tsv"), metavar="FILE", help="where the lines go (%(default)s)")
     return parser.parse_args()
 
@@ -86,19 +101,28 @@ def commit_of(root):
     return git("rev-parse", "--short=9", "HEAD").strip() + ("+" if git("status", "--porcelain").strip() else "")
 
 
-def once(test, commit, load_now, table):
-    began, start = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic()
-    command = WHOLE.get(test) or ["scripts/pytest", test]
-    # A shell lets what it starts in the background ignore SIGINT, which tests send.
-    done = subprocess.run([ROOT / command[0], *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    lines = [line for line in done.stdout.splitlines() if line.strip()]
-    if done.returncode:
-        with open(f"{table}.output", "a") as file:
-            file.write(f"=== {began} {commit} {load_now} {test}: {done.returncode}\n{done.stdout}\n")
-    return Run(began, commit, load_now, test, done.returncode, round(time.monotonic() - start, 1),
-               re.sub(r"\s+", " ", lines[-1]) if lines else "")
+class Running:
+    """A test that has begun."""
+
+    def __init__(self, test):
+        self.test = test
+        self.began, self.start = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic()
+        self.output = tempfile.TemporaryFile()
+        command = WHOLE.get(test) or ["scripts/pytest", test]
+        self.process = subprocess.Popen([ROOT / command[0], *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL,
+                                        stdout=self.output, stderr=subprocess.STDOUT)
+
+    def run(self, commit, load_now, table):
+        """The row of it, now that it has ended."""
+        seconds, status = round(time.monotonic() - self.start, 1), self.process.returncode
+        with self.output:
+            self.output.seek(0)
+            text = self.output.read().decode(errors="replace")
+        if status:
+            with open(f"{table}.output", "a") as file:
+                file.write(f"=== {self.began} {commit} {load_now} {self.test}: {status}\n{text}\n")
+        lines = [line for line in text.splitlines() if line.strip()]
+        return Run(self.began, commit, load_now, self.test, status, seconds, re.sub(r"\s+", " ", lines[-1]) if lines else "")
 
 
 def read(table):

@@ -90,6 +90,19 @@ def test_a_failure_is_told_and_its_output_kept(soak):
     assert "the error\n1 failed\n" in pathlib.Path(f"{soak.table}.output").read_text()
 
 
+def test_so_many_tests_run_at_once(soak):
+    (soak.top / "scripts/pytest").write_text("""#!/bin/sh
+touch ../began.$$
+for try in $(seq 1000); do
+  [ "$(ls ../began.* | wc -l)" != 3 ] || exit 0
+  sleep 0.01
+done
+exit 1
+""")
+    result = soak("--times=3", "--jobs=3", "tests/test_a.py")
+    assert result.returncode == 0, result
+
+
 def test_what_is_no_test_is_refused_before_anything_runs(soak):
     result = soak("tests/test_a.py", "tests/test_z.py::test_x")
     assert result.returncode == 1 and not soak.asked.exists()
