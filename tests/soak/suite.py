@@ -18,6 +18,7 @@ from common import BenchError, positive, say
 from hogs import hogs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+END_S = 60  # for a test that is interrupted
 WHOLE = {"gate": ["scripts/test"], "full": ["scripts/test", "full"]}
 
 NOTES = """\
@@ -67,8 +68,7 @@ def main():
                     append(table, counted[-1])
         finally:
             for one in running:
-                one.process.kill()
-                one.process.wait()
+                one.end()
     say("")
     failed = 0
     rows = []
@@ -110,7 +110,16 @@ class Running:
         self.output = tempfile.TemporaryFile()
         command = WHOLE.get(test) or ["scripts/pytest", test]
         self.process = subprocess.Popen([ROOT / command[0], *command[1:]], cwd=ROOT, stdin=subprocess.DEVNULL,
-                                        stdout=self.output, stderr=subprocess.STDOUT)
+                                        stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def end(self):
+        """Before its time: as by Ctrl-C, so that it leaves nothing behind."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        try:
+            self.process.wait(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     def run(self, commit, load_now, table):
         """The row of it, now that it has ended."""

@@ -41,9 +41,13 @@ def soak(tmp_path):
     git("add", "-A")
     git("commit", "-q", "-m", "first")
 
+    command = [sys.executable, "tests/soak/suite.py", "--table", tmp_path / "table"]
+
     def run(*arguments, **more):
-        return subprocess.run([sys.executable, "tests/soak/suite.py", "--table", tmp_path / "table", *arguments], cwd=top,
-                              env=environment, capture_output=True, text=True, timeout=100, **more)
+        return subprocess.run([*command, *arguments], cwd=top, env=environment, capture_output=True, text=True, timeout=100,
+                              **more)
+    run.begin = lambda *arguments: subprocess.Popen([*command, *arguments], cwd=top, env=environment,
+                                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     run.top, run.table, run.asked = top, tmp_path / "table", tmp_path / "asked"
     return run
 
@@ -101,6 +105,20 @@ exit 1
 """)
     result = soak("--times=3", "--jobs=3", "tests/test_a.py")
     assert result.returncode == 0, result
+
+
+def test_a_soak_that_is_ended_interrupts_its_tests(soak):
+    (soak.top / "scripts/pytest").write_text("""#!/bin/sh
+trap 'echo interrupted >>../asked; exit 1' INT
+mkfifo ../begun.$$ && echo $$ >../begun
+read line <../begun.$$
+""")
+    os.mkfifo(soak.table.parent / "begun")
+    with soak.begin("tests/test_a.py") as process:
+        (soak.table.parent / "begun").read_text()
+        process.terminate()
+        assert process.wait(timeout=100) == 143
+    assert soak.asked.read_text() == "interrupted\n"
 
 
 def test_what_is_no_test_is_refused_before_anything_runs(soak):
