@@ -72,8 +72,10 @@ void Rebuilding::elected(std::int64_t others_may_run_until_ms, std::int64_t now_
   round_->has_quorum = true;
   round_->waits = false;
   // One that the others may have elected instead, and that only its own node supports, gives up before it comes. Where
-  // workers may run all the same until their leases are over, nothing is lost by waiting for it.
-  const std::int64_t other_candidate_ms = others_may_run_until_ms > now_ms ? round_->lease.next_vote_ms() : 0;
+  // workers may run all the same until their leases are over, nothing is lost by waiting for it. After a silence all
+  // leases are over, and workers are only still to be killed.
+  const bool may_run = others_may_run_until_ms > now_ms + protocol::LeaseTimes::kKillMs;
+  const std::int64_t other_candidate_ms = may_run ? round_->lease.next_vote_ms() : 0;
   round_->until_ms = std::max(others_may_run_until_ms, now_ms + other_candidate_ms + protocol::LeaseTimes::kFindMs);
 }
 

@@ -219,13 +219,18 @@ TEST_CASE("a report is of the round that is taken over if number, incarnation an
 
 TEST_CASE("an elected coordinator waits for a node that stands in vain, as long as workers may run there") {
   const protocol::LeaseTimes lease{2'000};
-  for (const bool may_run : {false, true}) {
+  constexpr std::int64_t kFindMs = protocol::LeaseTimes::kFindMs;
+  constexpr std::int64_t kKillMs = protocol::LeaseTimes::kKillMs;  // what the voters say after a silence
+  for (const auto& [others_may_run_until_ms, until_ms] : {std::pair<std::int64_t, std::int64_t>{0, kFindMs},
+                                                          {kKillMs, kFindMs},
+                                                          {kKillMs + 1, lease.next_vote_ms() + kFindMs},
+                                                          {1'300, lease.next_vote_ms() + kFindMs}}) {
+    CAPTURE(others_may_run_until_ms);
     TakenOver round(3);
     round.rebuilding.begin(round.facts(0), lease, 0);
     round.back(0);
     round.back(1);
-    round.rebuilding.elected(may_run ? 1'300 : 0, 0);
-    const std::int64_t until_ms = may_run ? lease.next_vote_ms() + protocol::LeaseTimes::kFindMs : 400;
+    round.rebuilding.elected(others_may_run_until_ms, 0);
     CHECK(round.elected_at(until_ms - 1).kind == Kind::kWaits);
     CHECK(round.elected_at(until_ms).kind == Kind::kStops);
   }
