@@ -23,6 +23,20 @@ def pytest_collection_modifyitems(items):
             item.add_marker(skip)
 
 
+MOST_TOLD = 6000  # bytes of what a program said, with a test that failed
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """With a test that failed stands what its programs had said until then."""
+    report = yield
+    programs = item.funcargs.get("elastic_run") if hasattr(item, "funcargs") else None
+    if report.when == "call" and report.failed and isinstance(programs, harness.Programs):
+        for each in filter(lambda one: one.stderr, programs.started):
+            report.sections.append((f"stderr of {each.pid}: {' '.join(each.command)[-200:]}", each.stderr.text[-MOST_TOLD:]))
+    return report
+
+
 @pytest.fixture(autouse=True)
 def time_limit(request):
     """Fails a test that hangs in Python itself; everything that it started is then ended."""
