@@ -1,14 +1,5 @@
 #include "cli/parse.h"
 
-// CLI11 includes <iostream>, which sets up eight streams and all of the locale at every start of the program. Nothing
-// here uses a stream, so the header is passed over: its guard is defined, and the names are declared that CLI11
-// mentions.
-#include <ostream>
-#define _GLIBCXX_IOSTREAM 1
-namespace std {
-extern ostream cout;
-extern ostream cerr;
-}  // namespace std
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -57,15 +48,18 @@ class BareApp : public CLI::App {
   BareApp() : App("", "", nullptr) {}
 };
 
-// Checks values by CLI11, which is told of these flags and no others: each value, and which flags go together, as the
-// flag table says. The normaliser has dealt with argparse's habits before. CLI11's own reading of variables stays
-// unused: it takes an empty one for none, and asks the process.
+// Checks values by CLI11, which is told of these flags and no others, as the flag table says, and then which flags go
+// together. The normaliser has dealt with argparse's habits before. CLI11's own reading of variables stays unused: it
+// takes an empty one for none, and asks the process.
 class Reader {
  public:
   Reader(const std::vector<Given>& given, ParsedFlags& flags) : given_(given), flags_(flags) {}
 
   Status read() {
-    add_options();
+    for (const Given& one : given_) last_[static_cast<std::size_t>(one.flag->id)] = &one;
+    for (const Given* one : last_) {
+      if (one != nullptr) add_option(*one);
+    }
     std::vector<std::string> words;  // CLI11 takes them from the end
     for (const Given& one : given_ | std::views::reverse) {
       words.push_back(one.value);
@@ -73,50 +67,42 @@ class Reader {
     }
     try {
       app_.parse(std::move(words));
-    } catch (const CLI::RequiresError& error) {
-      return refuse_lonely(named_first(error));
-    } catch (const CLI::ExcludesError& error) {
-      return refuse_excluded(named_first(error));
     } catch (const CLI::ParseError&) {
       return refuse_value();
     }
-    return {};
+    return check_company();
   }
 
  private:
   bool is_alone() const { return stands_alone(flags_.mode); }
 
-  // The flag of the mode comes last: CLI11 names the first one that is excluded.
-  void add_options() {
-    std::array<const Given*, kFlagCount> last{};
-    for (const Given& one : given_) last[static_cast<std::size_t>(one.flag->id)] = &one;
-    const Flag* of_mode = nullptr;
-    for (const Given* one : last) {
-      if (one == nullptr) continue;
-      if (is_alone() && one->flag->mode == flags_.mode) {
-        of_mode = one->flag;
-      } else {
-        add_option(*one->flag, /*is_bounded=*/one->origin == Origin::kCommandLine || !is_alone());
-      }
-    }
-    CLI::Option* mode_option = of_mode == nullptr ? nullptr : add_option(*of_mode, /*is_bounded=*/true);
-    for (const Given* one : last) {
+  // Which flags of the command line need others, or exclude each other.
+  Status check_company() const {
+    for (const Given* one : last_) {
       if (one == nullptr || one->origin != Origin::kCommandLine) continue;
       const Flag& flag = *one->flag;
-      if (of_mode != nullptr && &flag != of_mode && !flag.beside.has(of_mode->mode)) {
-        option_of(flag)->excludes(mode_option);
-      } else if (flag.needs) {
-        const Flag& needed = flag_of(flag.needs->flag);
-        option_of(flag)->needs(option_of(needed) != nullptr ? option_of(needed) : add_option(needed, true));
+      if (is_alone() && flag.mode != flags_.mode && !flag.beside.has(flags_.mode)) {
+        const auto of_mode = std::ranges::find(flag_table(), flags_.mode, &Flag::mode);
+        const std::string name = long_spelling(*of_mode);
+        return fail(flags_.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
+      }
+      if (flag.needs && counts(flag.id) && !counts(flag.needs->flag)) {
+        return fail(flags_.input(flag.id), std::string(flag.needs->why), std::string(flag.needs->remedy));
       }
     }
+    return {};
   }
 
-  CLI::Option*& option_of(const Flag& flag) { return options_[static_cast<std::size_t>(flag.id)]; }
+  // Where flags need each other, an empty text is as good as none.
+  bool counts(FlagId id) const {
+    const Given* one = last_[static_cast<std::size_t>(id)];
+    return one != nullptr && (!one->value.empty() || is_alone());
+  }
 
-  CLI::Option* add_option(const Flag& flag, bool is_bounded) {
+  void add_option(const Given& last) {
+    const Flag& flag = *last.flag;
+    const bool is_bounded = last.origin == Origin::kCommandLine || !is_alone() || flag.mode == flags_.mode;
     CLI::Option* option = app_.add_option(long_spelling(flag), [this](const CLI::results_t&) { return take(); });
-    option_of(flag) = option;
     option->trigger_on_parse();  // each value is checked, in the order in which they are given
     if (flag.state == FlagState::kRefused) {
       option->check([this, &flag](const std::string&) { return refuse(flag.why); });
@@ -145,7 +131,6 @@ class Reader {
       case FlagKind::kText:
       case FlagKind::kTextList: break;
     }
-    return option;
   }
 
   // For a check of ours, which keeps the reason for the message.
@@ -174,32 +159,9 @@ class Reader {
 
   // That value is right.
   bool take() {
-    const Given& one = next();
+    keep(flags_, next());
     ++taken_;
-    keep(flags_, one);
-    // To a flag that needs another, that one's empty text is as good as none.
-    if (one.value.empty() && !is_alone()) option_of(*one.flag)->clear();
     return true;
-  }
-
-  // CLI11 begins its message with the option that cannot stay.
-  static const Flag& named_first(const CLI::ParseError& error) {
-    const std::string_view text = error.what();
-    const std::string_view name = text.substr(0, text.find(' '));
-    const auto found =
-        std::ranges::find_if(flag_table(), [&](const Flag& flag) { return long_spelling(flag) == name; });
-    ELASTIC_CHECK(found != flag_table().end());
-    return *found;
-  }
-
-  Status refuse_lonely(const Flag& flag) const {
-    return fail(flags_.input(flag.id), std::string(flag.needs->why), std::string(flag.needs->remedy));
-  }
-
-  Status refuse_excluded(const Flag& flag) const {
-    const auto of_mode = std::ranges::find(flag_table(), flags_.mode, &Flag::mode);
-    const std::string name = long_spelling(*of_mode);
-    return fail(flags_.input(flag.id), format("{} starts no job", name), format("leave it out, or {}", name));
   }
 
   Status refuse_value() {
@@ -237,9 +199,9 @@ class Reader {
   const std::vector<Given>& given_;
   ParsedFlags& flags_;
   BareApp app_;
-  std::array<CLI::Option*, kFlagCount> options_{};
-  std::size_t taken_ = 0;  // how many of the values were right
-  std::string reason_;     // why the next one is not, where a check of ours says so
+  std::array<const Given*, kFlagCount> last_{};  // of each flag
+  std::size_t taken_ = 0;                        // how many of the values were right
+  std::string reason_;                           // why the next one is not, where a check of ours says so
 };
 
 // Gives the flags their values. CLI11 costs time at every start, so it sees only what can be wrong: in a mode that
