@@ -9,51 +9,91 @@ namespace elastic {
 
 using Foreign = nlohmann::ordered_json;
 
-// Converts between Json and nlohmann's value, which no other file knows.
-struct JsonBridge {
-  static Foreign to_foreign(const Json& json) {
-    if (const auto* array = std::get_if<Json::Array>(&json.value_)) {
-      Foreign out = Foreign::array();
-      for (const Json& element : *array) out.push_back(to_foreign(element));
+namespace {
+
+// What nlohmann makes of a value without members.
+std::string text_of(const Foreign& leaf) { return leaf.dump(-1, ' ', false, Foreign::error_handler_t::replace); }
+
+Json from_foreign(const Foreign& foreign) {
+  switch (foreign.type()) {
+    case Foreign::value_t::array: {
+      Json out = Json::array();
+      for (const auto& element : foreign) out.push(from_foreign(element));
       return out;
     }
-    if (const auto* object = std::get_if<Json::Object>(&json.value_)) {
-      Foreign out = Foreign::object();
-      for (const auto& [key, member] : *object) out[key] = to_foreign(member);
+    case Foreign::value_t::object: {
+      Json out = Json::object();
+      for (const auto& [key, member] : foreign.items()) out.set(key, from_foreign(member));
       return out;
     }
-    if (const auto* text = std::get_if<std::string>(&json.value_)) return *text;
-    if (const auto* flag = std::get_if<bool>(&json.value_)) return *flag;
-    if (const auto* integer = std::get_if<std::int64_t>(&json.value_)) return *integer;
-    if (const auto* number = std::get_if<double>(&json.value_)) return *number;
-    return nullptr;
+    case Foreign::value_t::string: return Json(foreign.get<std::string>());
+    case Foreign::value_t::boolean: return Json(foreign.get<bool>());
+    case Foreign::value_t::number_integer: return Json(foreign.get<std::int64_t>());
+    case Foreign::value_t::number_unsigned: {
+      const auto number = foreign.get<std::uint64_t>();
+      if (number > INT64_MAX) return Json(static_cast<double>(number));
+      return Json(static_cast<std::int64_t>(number));
+    }
+    case Foreign::value_t::number_float: return Json(foreign.get<double>());
+    default: return Json();
+  }
+}
+
+// Appends the text of a value, whose members are indented by `indent` blanks more than the line that it begins in.
+class Writer {
+ public:
+  Writer(int indent, std::string& out) : indent_(indent), out_(out) {}
+
+  void write(const Json& json) {
+    if (const auto* array = json.as_array()) {
+      list('[', *array, ']', [&](const Json& element) { write(element); });
+    } else if (const auto* object = json.as_object()) {
+      list('{', *object, '}', [&](const std::pair<std::string, Json>& member) {
+        out_ += text_of(member.first);
+        out_ += indent_ < 0 ? ":" : ": ";
+        write(member.second);
+      });
+    } else if (const auto* text = json.as_string()) {
+      out_ += text_of(*text);
+    } else if (const auto integer = json.as_integer()) {
+      out_ += text_of(*integer);
+    } else if (const auto number = json.as_number()) {
+      out_ += text_of(*number);
+    } else if (const auto flag = json.as_bool()) {
+      out_ += *flag ? "true" : "false";
+    } else {
+      out_ += "null";
+    }
   }
 
-  static Json from_foreign(const Foreign& foreign) {
-    switch (foreign.type()) {
-      case Foreign::value_t::array: {
-        Json out = Json::array();
-        for (const auto& element : foreign) out.push(from_foreign(element));
-        return out;
-      }
-      case Foreign::value_t::object: {
-        Json out = Json::object();
-        for (const auto& [key, member] : foreign.items()) out.set(key, from_foreign(member));
-        return out;
-      }
-      case Foreign::value_t::string: return Json(foreign.get<std::string>());
-      case Foreign::value_t::boolean: return Json(foreign.get<bool>());
-      case Foreign::value_t::number_integer: return Json(foreign.get<std::int64_t>());
-      case Foreign::value_t::number_unsigned: {
-        const auto number = foreign.get<std::uint64_t>();
-        if (number > INT64_MAX) return Json(static_cast<double>(number));
-        return Json(static_cast<std::int64_t>(number));
-      }
-      case Foreign::value_t::number_float: return Json(foreign.get<double>());
-      default: return Json();
+ private:
+  void list(char open, const auto& members, char close, const auto& write_member) {
+    out_ += open;
+    ++level_;
+    bool is_first = true;
+    for (const auto& member : members) {
+      if (!is_first) out_ += ',';
+      is_first = false;
+      begin_line();
+      write_member(member);
     }
+    --level_;
+    if (!is_first) begin_line();
+    out_ += close;
   }
+
+  void begin_line() {
+    if (indent_ < 0) return;
+    out_ += '\n';
+    out_.append(static_cast<std::size_t>(indent_ * level_), ' ');
+  }
+
+  int indent_;
+  int level_ = 0;
+  std::string& out_;
 };
+
+}  // namespace
 
 Json::Json(bool value) : value_(value) {}
 Json::Json(int value) : value_(std::int64_t{value}) {}
@@ -128,12 +168,14 @@ std::optional<bool> Json::as_bool() const {
 }
 
 std::string Json::dump(int indent) const {
-  return JsonBridge::to_foreign(*this).dump(indent, ' ', false, Foreign::error_handler_t::replace);
+  std::string out;
+  Writer(indent, out).write(*this);
+  return out;
 }
 
 Result<Json> Json::parse(std::string_view text, std::string what) {
   try {
-    return JsonBridge::from_foreign(Foreign::parse(text));
+    return from_foreign(Foreign::parse(text));
   } catch (const std::exception& error) {
     return fail("cannot read " + what, error.what());
   }

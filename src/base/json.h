@@ -67,7 +67,6 @@ class Json {
   using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object>;
   explicit Json(Value value);
   Value value_;
-  friend struct JsonBridge;
 };
 
 // Whether a text that may be JSON is nested deeper, or has an object of more members, than allowed: returns which of

@@ -38,3 +38,29 @@ TEST_CASE("malformed JSON is an error that names what was read") {
 TEST_CASE("bytes that are not UTF-8 do not stop JSON from being written") {
   CHECK(Json("a\xff").dump() == "\"a\xEF\xBF\xBD\"");
 }
+
+TEST_CASE("JSON is written on one line, or with its members indented") {
+  const std::string line =
+      R"({"none":[],"nothing":{},"list":[1,-2.5,1e+22,true,null,[{"a\"b\u0001":"\n"}]],"last":9223372036854775807})";
+  const auto json = Json::parse(line, "test");
+  REQUIRE(json.has_value());
+  CHECK(json->dump() == line);
+  CHECK(json->dump(2) == R"({
+  "none": [],
+  "nothing": {},
+  "list": [
+    1,
+    -2.5,
+    1e+22,
+    true,
+    null,
+    [
+      {
+        "a\"b\u0001": "\n"
+      }
+    ]
+  ],
+  "last": 9223372036854775807
+})");
+  CHECK(Json::array().push(1).dump(0) == "[\n1\n]");
+}
