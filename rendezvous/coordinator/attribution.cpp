@@ -20,11 +20,4 @@ void order_by_cause(std::vector<protocol::WorkerFailure>& failures, std::optiona
   });
 }
 
-std::string name_of_cause(const std::vector<LostNode>& lost, const std::vector<protocol::WorkerFailure>& failures) {
-  if (lost.empty()) return failures.empty() ? "" : failures.front().text();
-  const std::size_t others = lost.size() - 1;
-  if (others == 0) return text(lost.front());
-  return format("{}; {} more {} lost, too", text(lost.front()), others, others == 1 ? "node was" : "nodes were");
-}
-
 }  // namespace elastic::coordinator

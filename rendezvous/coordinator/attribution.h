@@ -6,9 +6,9 @@
 
 #include "rendezvous/protocol/messages.h"
 
-// Which failure is named as the cause when several things went wrong in one round: a lost node first, since the
-// workers of the other nodes fail within milliseconds of its death, long before the coordinator knows of it; then the
-// failures in the order of order_by_cause().
+// What is named as the cause when several things went wrong in one round. RoundStop names a lost node first, since the
+// workers of the other nodes fail within milliseconds of its death, long before the coordinator knows of it; then come
+// the failures in the order of order_by_cause().
 namespace elastic::coordinator {
 
 // A node that was declared lost.
@@ -26,9 +26,5 @@ std::string text(const LostNode& node);
 // others fail for want of their peers; then by kind (killed, traceback, other, communication), by the time at which
 // they failed, by rank. The sort is stable.
 void order_by_cause(std::vector<protocol::WorkerFailure>& failures, std::optional<int> stopped_for = {});
-
-// The cause, as a sentence without its full stop: the lost nodes, else the first of the failures (in the order of
-// order_by_cause()); empty if there are neither.
-std::string name_of_cause(const std::vector<LostNode>& lost, const std::vector<protocol::WorkerFailure>& failures);
 
 }  // namespace elastic::coordinator

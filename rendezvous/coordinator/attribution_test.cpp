@@ -8,7 +8,6 @@
 
 using namespace elastic;
 using coordinator::LostNode;
-using coordinator::name_of_cause;
 using coordinator::order_by_cause;
 using protocol::FailureKind;
 using protocol::WorkerFailure;
@@ -95,13 +94,4 @@ TEST_CASE("a lost node is named with its address and how it was lost") {
   CHECK(text(LostNode{2, "", "it is silent"}) == "node 2 was lost: it is silent");
   CHECK(text(LostNode{0, "h", ""}) == "node 0 (h) was lost");
   CHECK(text(LostNode{0, "a\x1b[2J", ""}) == "node 0 (a\\x1b[2J) was lost");
-}
-
-TEST_CASE("a lost node is the cause before any failure of a worker") {
-  const std::vector<WorkerFailure> failures = {failure(5, FailureKind::kKilled, 1)};
-  CHECK(name_of_cause({}, {}).empty());
-  CHECK(name_of_cause({}, failures) == failures[0].text());
-  CHECK(name_of_cause({{3, "h", "it is silent"}}, failures) == "node 3 (h) was lost: it is silent");
-  CHECK(name_of_cause({{3, "", ""}, {4, "", ""}}, failures) == "node 3 was lost; 1 more node was lost, too");
-  CHECK(name_of_cause({{3, "", ""}, {4, "", ""}, {1, "", ""}}, {}) == "node 3 was lost; 2 more nodes were lost, too");
 }

@@ -83,7 +83,8 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   first.settings.first_size = 3;
   first.budgets = budgets_of(first.settings);
   first.budgets.restarts.set_used(2);
-  first.budgets.losses.lose("node-1", 4000);
+  first.budgets.losses.count_loss();
+  first.budgets.losses.blame("node-1", 4000);
   first.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
   first.check.exclude_host("node-7", Exclusion::kUnfit);
   first.check.exclude_host("node-8", Exclusion::kHung);
@@ -107,8 +108,8 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
 
 TEST_CASE("counts of lost nodes that were not kept out go on") {
   Parts first(2'000'000);
-  first.budgets.losses.lose("node-1", 4000);
-  first.budgets.losses.lose("node-1", 4500);
+  first.budgets.losses.blame("node-1", 4000);
+  first.budgets.losses.blame("node-1", 4500);
   Parts second(2'001'000);
   REQUIRE(second.handover.take(first.handover.give(1, first), second) == Taken::kNew);
   CHECK(!second.budgets.losses.kept_out_until("node-1", 5000));

@@ -43,7 +43,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
     const bool is_first_of_host = stopping_.lose(node, how);
     // A candidate needs every vote: it keeps nobody out.
     const bool is_charged = !by_us && !mandate_.stands();
-    if (is_charged) budgets_.losses.lose_unknown();
+    if (is_charged) budgets_.losses.count_loss();
     if (is_charged && is_first_of_host) blame(node, out);
   }
   node.passed_check = false;

@@ -403,7 +403,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     const std::string how = "it did not reconnect after the coordinator was lost";
     stopping_.lost.push_back({rank, "", how});
     out.push_back(node_is_missed(rank, how));
-    budgets_.losses.lose_unknown();
+    budgets_.losses.count_loss();
   }
   state_ = State::kRunning;
   if (hang != nullptr) {

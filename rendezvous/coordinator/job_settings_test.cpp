@@ -69,8 +69,8 @@ TEST_CASE("the budgets of a new job are those of its options, unspent") {
   CHECK(budgets.restarts.used() == 0);
   CHECK(budgets.losses.losses() == 0);
   coordinator::LossBudget losses = budgets.losses;
-  losses.lose_unknown();
+  losses.count_loss();
   CHECK(!losses.spent());
-  losses.lose_unknown();
+  losses.count_loss();
   CHECK(losses.spent());
 }

@@ -27,12 +27,7 @@ LossBudget::LossBudget(LossRules rules) : rules_(rules) {
   rules_.keep_out_ms = std::clamp<std::int64_t>(rules_.keep_out_ms, 0, kLongestMs);
 }
 
-std::optional<std::int64_t> LossBudget::lose(const std::string& node, std::int64_t now_ms) {
-  lose_unknown();
-  return blame(node, now_ms);
-}
-
-void LossBudget::lose_unknown() {
+void LossBudget::count_loss() {
   if (losses_ < std::numeric_limits<int>::max()) ++losses_;
 }
 

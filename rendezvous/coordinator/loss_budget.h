@@ -26,11 +26,9 @@ class LossBudget {
  public:
   explicit LossBudget(LossRules rules);
 
-  // The node was lost. Returns until when it is kept out; nothing if it is not.
-  std::optional<std::int64_t> lose(const std::string& node, std::int64_t now_ms);
-
-  // lose() in two steps, for a node whose host is not known yet: blame() is called when it is.
-  void lose_unknown();
+  // The job has lost a node. blame() is called as soon as its host is known.
+  void count_loss();
+  // A node of this host was lost. Returns until when the host is kept out; nothing if it is not.
   std::optional<std::int64_t> blame(const std::string& node, std::int64_t now_ms);
 
   // Until when the node is kept out; nothing if it is not kept out at this time.
@@ -60,9 +58,6 @@ class LossBudget {
   // Takes over a record of another budget. Its losses count as if all had been at last_ms. Times that make no sense are
   // brought within the bounds of the rules.
   void restore(const Record& record, std::int64_t now_ms);
-
-  // How many hosts have an entry: limits::kLossNodes at most.
-  std::size_t remembered() const { return nodes_.size(); }
 
  private:
   struct Node {

@@ -185,7 +185,7 @@ TEST_CASE("the job ends when it has lost more nodes than it may") {
   for (const bool ends : {false, true}) {
     RoundStop stop;
     stop.lose(node_of(0), "reset");
-    budgets.losses.lose_unknown();
+    budgets.losses.count_loss();
     const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
     CHECK(ended.verdict.has_value() == ends);
     CHECK(ended.again->cause == Cause::kNodeLost);
