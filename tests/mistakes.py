@@ -219,10 +219,8 @@ MISTAKES = {
                 "  if (mutant::is('w') && coordinator.term == promised_to_.term) return true;\n"
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n"),
         Mistake("o", "a coordinator that has handed over goes on", "tests/succession/coordinators.cpp",
-                "  c.is_closed = true;\n"
-                "  if (c.support) c.support->resign();\n",
-                "  c.is_closed = !mutant::is('o');\n"
-                "  if (c.support && !mutant::is('o')) c.support->resign();\n"),
+                "  c.is_closed = true;\n",
+                "  c.is_closed = !mutant::is('o');\n"),
     ],
     "hangs_mutants": [
         Mistake("a", "a node that does not answer is at fault", HANG + "hang_rules.cpp",

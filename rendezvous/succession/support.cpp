@@ -84,7 +84,6 @@ void Support::abandon() {
 }
 
 locate::Authority Support::authority() const {
-  if (has_resigned_) return locate::Authority::none();
   // The prepared round does not count: while it has not run nobody can be elected without a quorum of those before it.
   return until(base_ends_ms());
 }

@@ -58,15 +58,11 @@ class Support {
   void run(std::int64_t now_ms);
   // The prepared round will never run. This may always be said.
   void abandon();
-  // The coordinator never acts again: it has handed over, or a coordinator of a later term is known.
-  void resign() { has_resigned_ = true; }
 
   locate::Authority authority() const;
   // How long a lease may last that is granted now, counted by the agent from when it sent its keep-alive, in
   // milliseconds: never longer than the authority. 0 without authority.
   std::int64_t lend_ms(std::int64_t now_ms);
-  // When every lease that was lent is over, by the coordinator's clock.
-  std::int64_t lent_until_ms() const { return lent_until_ms_; }
   // The rounds whose quorum is needed, without the prepared one, the earliest first. They go with PrepareRound.
   std::vector<Round> before() const;
 
@@ -89,8 +85,7 @@ class Support {
   std::set<protocol::AgentId> hearers_;  // of the prepared round; who has which rank may be learned later
   std::vector<Ballot> base_;             // the earliest first; empty: no round has run
   std::optional<Ballot> prepared_;
-  bool has_resigned_ = false;
-  std::int64_t lent_until_ms_ = Tally::kNever;
+  std::int64_t lent_until_ms_ = Tally::kNever;  // when every lease that was lent is over
 };
 
 }  // namespace elastic::succession

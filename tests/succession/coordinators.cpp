@@ -23,7 +23,6 @@ void World::close(std::size_t index) {
   note("term {} resigns", coordinators_[index]->id.term);
   Coordinator& c = *coordinators_[index];
   c.is_closed = true;
-  if (c.support) c.support->resign();
   if (!c.node) return;
   Node& node = nodes_[*c.node];
   node.allegiance.resigned(c.id, ms(c.machine));
