@@ -1,7 +1,6 @@
 #include "health/evidence/pickle_tree.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "src/base/check.h"
@@ -26,10 +25,6 @@ std::optional<bool> PickleTree::Value::as_bool() const {
 
 std::optional<std::int64_t> PickleTree::Value::as_integer() const {
   return kind() == Kind::kInteger ? std::optional(static_cast<std::int64_t>(node().bits)) : std::nullopt;
-}
-
-std::optional<double> PickleTree::Value::as_float() const {
-  return kind() == Kind::kFloat ? std::optional(std::bit_cast<double>(node().bits)) : std::nullopt;
 }
 
 std::optional<std::string_view> PickleTree::Value::as_text() const {

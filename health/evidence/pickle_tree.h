@@ -41,7 +41,6 @@ class PickleTree {
     bool is_dict() const { return kind() == Kind::kDict; }
     std::optional<bool> as_bool() const;
     std::optional<std::int64_t> as_integer() const;
-    std::optional<double> as_float() const;
     std::optional<std::string_view> as_text() const;
     // How many items a list or a pair has; 0 for other values.
     std::size_t items() const {

@@ -115,10 +115,6 @@ std::optional<std::uint64_t> ticks_used(const ProcessSample& first, const Proces
   return is_same(first, second) ? risen(first.cpu_ticks, second.cpu_ticks) : std::nullopt;
 }
 
-std::optional<std::uint64_t> bytes_moved(const ProcessSample& first, const ProcessSample& second) {
-  return is_same(first, second) ? risen(first.bytes, second.bytes) : std::nullopt;
-}
-
 ProcessClass class_of(const ProcessSample& first, const ProcessSample& second, std::uint64_t ticks_between) {
   if (has_ended(first.state) || has_ended(second.state) || !is_same(first, second)) return ProcessClass::kGone;
   if (is_stopped(second.state)) return ProcessClass::kStopped;

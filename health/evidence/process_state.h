@@ -50,9 +50,8 @@ enum class ProcessClass : std::uint8_t {
 // a moment is normal, so that a state D in one sample alone is kSleep.
 ProcessClass class_of(const ProcessSample& first, const ProcessSample& second, std::uint64_t ticks_between);
 
-// What two samples of the same process differ in; nothing where either does not know it.
+// The processor time between two samples of the same process; nothing where either does not know it.
 std::optional<std::uint64_t> ticks_used(const ProcessSample& first, const ProcessSample& second);
-std::optional<std::uint64_t> bytes_moved(const ProcessSample& first, const ProcessSample& second);
 
 // For people: "sleeping in futex_do_wait, syscall 202".
 std::string describe(ProcessClass what, const ProcessSample& sample);

@@ -17,7 +17,6 @@ namespace elastic::evidence {
 inline constexpr const char* kEvidenceArgument = "--evidence-reader";
 
 // The most bytes of a task and of an answer, each with its line's end.
-inline constexpr std::size_t kMostTaskBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kMostEvidenceBytes = 16 * 1024 * 1024;
 
 // For how long a part may take; then its process is killed.

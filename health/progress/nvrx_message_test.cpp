@@ -87,7 +87,7 @@ TEST_CASE("answers are pickles that NVRx's client reads") {
   const auto settings = begun.root().attribute("cfg");
   REQUIRE(settings.has_value());
   CHECK(settings->class_name() == "nvidia_resiliency_ext.fault_tolerance.config FaultToleranceConfig");
-  CHECK(settings->attribute("rank_heartbeat_timeout")->is_none());
+  CHECK(settings->attribute("rank_heartbeat_timeout")->kind() == ObjectPickle::Kind::kNone);
   CHECK(settings->attribute("rank_section_timeouts")->kind() == ObjectPickle::Kind::kDict);
   CHECK(nvrx::accepted() == bytes("\000\000\000\007\x80\x03"
                                   "C\x02"

@@ -45,7 +45,6 @@ class ObjectPickle {
   class Value {
    public:
     Kind kind() const { return node().kind; }
-    bool is_none() const { return kind() == Kind::kNone; }
     std::optional<std::int64_t> as_integer() const;
     std::optional<std::string_view> as_text() const;
     // "module name" of a class, or of an object's class; empty: it is neither.

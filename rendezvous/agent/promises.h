@@ -64,7 +64,6 @@ class Promises {
   // job. Where promises count, whoever was elected after that knows of it.
   bool have_run_after(const protocol::Verdict& verdict, protocol::Incarnation incarnation) const;
 
-  const succession::Allegiance& allegiance() const { return allegiance_; }
   const succession::KnownRounds& rounds() const { return rounds_; }
 
  private:

@@ -53,15 +53,10 @@ constexpr std::array kNames = std::to_array<OpcodeName>({
 
 }  // namespace
 
-std::string_view name_of_opcode(std::uint8_t byte) {
-  const auto* known = std::ranges::find(kNames, byte, &OpcodeName::byte);
-  return known == kNames.end() ? std::string_view() : known->name;
-}
-
 std::string why_refused(std::uint8_t byte, std::string_view what) {
-  const std::string_view name = name_of_opcode(byte);
-  if (!name.empty()) return format("the opcode {}, which no {} has, is refused", name, what);
-  return format("the byte 0x{:02x} is no opcode", byte);
+  const auto* known = std::ranges::find(kNames, byte, &OpcodeName::byte);
+  if (known == kNames.end()) return format("the byte 0x{:02x} is no opcode", byte);
+  return format("the opcode {}, which no {} has, is refused", known->name, what);
 }
 
 std::string_view Bytes::take(std::uint64_t count) {

@@ -53,8 +53,6 @@ enum Opcode : std::uint8_t {
   kFrame = 0x95,
 };
 
-// The name of an opcode of the protocols 0 to 5; empty: the byte is none.
-std::string_view name_of_opcode(std::uint8_t byte);
 // A clause about an opcode that a reader does not take: "the opcode GLOBAL, which no dump has, is refused".
 std::string why_refused(std::uint8_t byte, std::string_view what);
 

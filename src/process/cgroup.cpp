@@ -62,9 +62,6 @@ std::unique_ptr<Cgroup> Cgroup::make() {
 }
 
 Cgroup::Cgroup(std::string path, UniqueFd directory, UniqueFd procs)
-    : path_(std::move(path)),
-      kill_file_(path_ + "/cgroup.kill"),
-      directory_(std::move(directory)),
-      procs_(std::move(procs)) {}
+    : path_(std::move(path)), directory_(std::move(directory)), procs_(std::move(procs)) {}
 
 }  // namespace elastic::process

@@ -20,15 +20,12 @@ class Cgroup {
   int descriptor() const { return directory_.get(); }
   // cgroup.procs, open for writing: a process that writes "0" to it moves itself into the cgroup.
   int procs_descriptor() const { return procs_.get(); }
-  // Writing "1" to this file kills all in it.
-  const std::string& kill_file() const { return kill_file_; }
   const std::string& path() const { return path_; }
 
  private:
   Cgroup(std::string path, UniqueFd directory, UniqueFd procs);
 
   std::string path_;
-  std::string kill_file_;
   UniqueFd directory_;
   UniqueFd procs_;
 };
