@@ -51,8 +51,6 @@ class Keyspace {
   void drop(ClientId client);
 
   std::size_t keys() const { return values_.size(); }
-  std::size_t waiting_clients() const { return waits_.size(); }
-  std::size_t awaited_keys() const { return waiters_.size(); }
 
   // The bytes of all keys, values, items and awaited keys, with what limits.h counts for each of them. 0 if there are
   // no keys, queues and waits.

@@ -184,12 +184,6 @@ std::size_t Model::unfinished_bytes(Client client) const {
   return found == connections_.end() ? 0 : found->second.bytes.size();
 }
 
-std::size_t Model::awaited_keys() const {
-  std::set<std::string> keys;
-  for (const Wait& wait : waits_) keys.insert(wait.missing.begin(), wait.missing.end());
-  return keys.size();
-}
-
 std::size_t Model::held_bytes() const {
   std::size_t bytes = 0;
   steps_ += values_.size() + queues_.size() + waits_.size();

@@ -57,8 +57,6 @@ class Model {
 
   const std::map<std::string, std::string>& values() const { return values_; }
   const std::map<std::string, std::deque<std::string>>& queues() const { return queues_; }
-  std::size_t waiting_clients() const { return waits_.size(); }
-  std::size_t awaited_keys() const;
   // What docs/limits.md counts for all of them.
   std::size_t held_bytes() const;
   // What all that took so far, in texts that it read and things that it counted.
