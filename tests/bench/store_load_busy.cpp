@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/store/requests.h"
+#include "rendezvous/store/test_requests.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "tests/bench/store_load_connections.h"
@@ -15,8 +15,8 @@
 namespace elastic::store_load {
 namespace {
 
-using store::Reply;
-using store::ReplyReader;
+using store::test::AnyReplyReader;
+using store::test::Reply;
 
 constexpr std::uint32_t kNonce = 0x0BADCAFE;
 
@@ -31,7 +31,7 @@ struct Client {
   std::string out;      // not yet taken by the kernel, from `sent` on
   std::size_t sent = 0;
   std::deque<std::int64_t> began_ns;  // of the operations that are not answered yet
-  ReplyReader reader;
+  AnyReplyReader reader;
   std::int64_t sum = 0;     // of ADD
   bool wants_room = false;  // to be told when the kernel takes more
 };
@@ -103,9 +103,9 @@ class Crowd {
     store::Bytes bytes;
     if (!client.socket.receive(bytes)) return std::unexpected(lost(options_, "it closed a connection"));
     while (!bytes.empty()) {
-      const ReplyReader::Step step = client.reader.next(bytes);
-      if (step == ReplyReader::Step::kReply) on_reply(client, now);
-      if (step == ReplyReader::Step::kNonsense) return std::unexpected(lost(options_, client.reader.reason()));
+      const AnyReplyReader::Step step = client.reader.next(bytes);
+      if (step == AnyReplyReader::Step::kReply) on_reply(client, now);
+      if (step == AnyReplyReader::Step::kNonsense) return std::unexpected(lost(options_, client.reader.reason()));
     }
     return {};
   }
@@ -146,8 +146,8 @@ class Answered {
     std::size_t ready = 0;
     for (Client& client : crowd_.clients()) {
       client.request = request_of(client);
-      store::put_set(client.out, client.key, options_.operation == "add" ? "0" : value_);
-      store::put_ping(client.out, kNonce);
+      store::test::put_set(client.out, client.key, options_.operation == "add" ? "0" : value_);
+      store::test::put_ping(client.out, kNonce);
       client.reader.expect(Reply::kU32);
       if (auto flushed = crowd_.flush(client); !flushed) return flushed;
     }
@@ -163,11 +163,11 @@ class Answered {
       store::put_get(request, client.key);
     } else if (options_.operation == "add") {
       shape_ = Reply::kI64;
-      store::put_add(request, client.key, 1);
+      store::test::put_add(request, client.key, 1);
     } else {
       shape_ = Reply::kByte;
-      if (options_.operation == "set-ack") store::put_set(request, client.key, value_);
-      store::put_check(request, key);
+      if (options_.operation == "set-ack") store::test::put_set(request, client.key, value_);
+      store::test::put_check(request, key);
     }
     return request;
   }
@@ -211,7 +211,7 @@ Status run_set(const Options& options, Figures& figures) {
   if (auto opened = crowd.open(options.clients); !opened) return opened;
   const std::string value(options.value_bytes, 'v');
   for (Client& client : crowd.clients()) {
-    for (std::size_t i = 0; i < options.depth; ++i) store::put_set(client.request, client.key, value);
+    for (std::size_t i = 0; i < options.depth; ++i) store::test::put_set(client.request, client.key, value);
   }
   Stopwatch watch(options.server_pid);
   const std::int64_t end_ns = watch.began_ns() + static_cast<std::int64_t>(options.seconds * 1e9);
@@ -224,7 +224,7 @@ Status run_set(const Options& options, Figures& figures) {
         figures.operations += options.depth;
       } else if (client.out.empty() && !asked[client.number]) {
         asked[client.number] = true;
-        store::put_ping(client.out, kNonce);
+        store::test::put_ping(client.out, kNonce);
         client.reader.expect(Reply::kU32);
       }
       if (auto flushed = crowd.flush(client, !asked[client.number]); !flushed) return flushed;
@@ -277,8 +277,8 @@ class Pairs {
   void begin(Client& waiter) {
     ++waiter.sum;
     const std::vector<std::string> key{key_of_turn(waiter)};
-    store::put_wait(waiter.out, key);
-    store::put_ping(waiter.out, kNonce);
+    store::test::put_wait(waiter.out, key);
+    store::test::put_ping(waiter.out, kNonce);
     waiter.reader.expect(Reply::kU32);
     waiter.reader.expect(Reply::kByte);
   }
@@ -304,7 +304,7 @@ class Pairs {
     if (waiter.reader.expected() == 1 && waiter.began_ns.empty()) {
       Client& notifier = crowd_.clients()[options_.clients + waiter.number];
       waiter.began_ns.push_back(now_ns());
-      store::put_set(notifier.out, key_of_turn(waiter), value_);
+      store::test::put_set(notifier.out, key_of_turn(waiter), value_);
       if (auto flushed = crowd_.flush(notifier); !flushed) return flushed;
     }
     return crowd_.flush(waiter);

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "rendezvous/store/requests.h"
+#include "rendezvous/store/test_requests.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -51,7 +51,7 @@ class Opening {
   Opening(const Options& options, const Address& address, std::size_t count, Histogram* latency)
       : options_(options), address_(address), latency_(latency), sockets_(count), began_ns_(count), state_(count) {
     store::put_hello(greeting_);
-    store::put_ping(greeting_, kNonce);
+    store::test::put_ping(greeting_, kNonce);
   }
 
   Result<std::vector<Socket>> run() {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/store/requests.h"
+#include "rendezvous/store/test_requests.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "tests/bench/store_load_connections.h"
@@ -22,10 +22,10 @@ Status send_all(const Options& options, const Socket& socket, std::string_view b
 }
 
 // Waits until each has been answered by one reply of that shape. `latency`: from `since_ns` on.
-Status await(const Options& options, const std::vector<Socket>& sockets, store::Reply shape, std::int64_t right,
+Status await(const Options& options, const std::vector<Socket>& sockets, store::test::Reply shape, std::int64_t right,
              Figures& figures, std::int64_t since_ns = 0) {
   Poller poller;
-  std::vector<store::ReplyReader> readers(sockets.size());
+  std::vector<store::test::AnyReplyReader> readers(sockets.size());
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     readers[i].expect(shape);
     poller.add(sockets[i], i, EPOLLIN);
@@ -35,11 +35,11 @@ Status await(const Options& options, const std::vector<Socket>& sockets, store::
     if (events.empty()) return std::unexpected(lost(options, "it has not answered for ten seconds"));
     for (const epoll_event& event : events) {
       store::Bytes bytes;
-      store::ReplyReader& reader = readers[event.data.u64];
+      store::test::AnyReplyReader& reader = readers[event.data.u64];
       if (!sockets[event.data.u64].receive(bytes)) return std::unexpected(lost(options, "it closed a connection"));
       const auto step = reader.next(bytes);
-      if (step == store::ReplyReader::Step::kNeedMore) continue;
-      if (step == store::ReplyReader::Step::kNonsense || reader.number() != right || !bytes.empty()) {
+      if (step == store::test::AnyReplyReader::Step::kNeedMore) continue;
+      if (step == store::test::AnyReplyReader::Step::kNonsense || reader.number() != right || !bytes.empty()) {
         figures.error("a wrong reply");
       }
       if (since_ns != 0) figures.latency.add(now_ns() - since_ns);
@@ -62,19 +62,19 @@ Result<Figures> run_wake(const Options& options) {
 
   const std::vector<std::string> key{format("/wake/{}", getpid())};
   std::string wait;
-  store::put_wait(wait, key);
-  store::put_ping(wait, kNonce);
+  store::test::put_wait(wait, key);
+  store::test::put_ping(wait, kNonce);
   for (const Socket& socket : *waiting) {
     if (auto sent = send_all(options, socket, wait); !sent) return std::unexpected(std::move(sent.error()));
   }
-  auto stand = await(options, *waiting, store::Reply::kU32, kNonce, figures);
+  auto stand = await(options, *waiting, store::test::Reply::kU32, kNonce, figures);
   if (!stand) return std::unexpected(std::move(stand.error()));
 
   std::string set;
-  store::put_set(set, key[0], std::string(options.value_bytes, 'v'));
+  store::test::put_set(set, key[0], std::string(options.value_bytes, 'v'));
   Stopwatch watch(options.server_pid);
   if (auto sent = send_all(options, (*setting)[0], set); !sent) return std::unexpected(std::move(sent.error()));
-  auto woken = await(options, *waiting, store::Reply::kByte, store::kStopWaiting, figures, watch.began_ns());
+  auto woken = await(options, *waiting, store::test::Reply::kByte, store::kStopWaiting, figures, watch.began_ns());
   if (!woken) return std::unexpected(std::move(woken.error()));
   watch.stop(figures);
   figures.operations = options.clients;

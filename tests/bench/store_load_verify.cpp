@@ -7,15 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/store/requests.h"
+#include "rendezvous/store/test_requests.h"
 #include "src/base/text.h"
 #include "tests/bench/store_load_connections.h"
 
 namespace elastic::store_load {
 namespace {
 
-using store::Reply;
-using store::ReplyReader;
+using store::test::AnyReplyReader;
+using store::test::made_by;
+using store::test::Reply;
 using KeyList = std::vector<std::string>;
 using PairList = std::vector<std::pair<std::string, std::string>>;
 
@@ -28,18 +29,10 @@ struct Question {
   std::size_t texts = 1;  // of Reply::kTexts
 };
 
-template <class... Parameters, class... Arguments>
-std::string made_by(void (*put)(std::string&, Parameters...), const Arguments&... arguments) {
-  std::string out;
-  put(out, arguments...);
-  return out;
-}
-
-std::string get(const std::string& key) { return made_by(store::put_get, key); }
-
 // In their order; `at` begins every key.
 std::vector<Question> questions(const std::string& at, const std::string& value) {
   using namespace store;
+  using namespace store::test;
   const std::string a = at + "a", b = at + "b", c = at + "c", n = at + "n", q = at + "q", all = at + "all";
   return {
       {"PING", made_by(put_ping, 0xFFFFFFFFU), Reply::kU32, "4294967295 "},
@@ -102,13 +95,13 @@ class Questioner {
 
   // Whatever other keys a server has, it must name these; GETNUMKEYS is as many as it names.
   Status ask_for_keys(const KeyList& keys) {
-    if (auto asked = one("LIST_KEYS", made_by(store::put_list_keys), Reply::kList); !asked) return asked;
+    if (auto asked = one("LIST_KEYS", made_by(store::test::put_list_keys), Reply::kList); !asked) return asked;
     const KeyList named = reader_.texts();
     const bool all = std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
       return std::find(named.begin(), named.end(), key) != named.end();
     });
     judge("LIST_KEYS", all, format("{} keys without ours", named.size()));
-    if (auto asked = one("GETNUMKEYS", made_by(store::put_get_num_keys), Reply::kI64); !asked) return asked;
+    if (auto asked = one("GETNUMKEYS", made_by(store::test::put_get_num_keys), Reply::kI64); !asked) return asked;
     judge("GETNUMKEYS", reader_.number() == static_cast<std::int64_t>(named.size()),
           format("{}, but LIST_KEYS {}", reader_.number(), named.size()));
     return {};
@@ -124,8 +117,9 @@ class Questioner {
   Status receive(const std::string& name) {
     for (;;) {
       const auto step = reader_.next(unread_);
-      if (step == ReplyReader::Step::kReply) return {};
-      if (step == ReplyReader::Step::kNonsense) return std::unexpected(lost(options_, name + ": " + reader_.reason()));
+      if (step == AnyReplyReader::Step::kReply) return {};
+      if (step == AnyReplyReader::Step::kNonsense)
+        return std::unexpected(lost(options_, name + ": " + reader_.reason()));
       pollfd readable{socket_.fd(), POLLIN, 0};
       if (poll(&readable, 1, kPatienceMs) != 1) {
         return std::unexpected(lost(options_, name + " was not answered within ten seconds"));
@@ -148,12 +142,13 @@ class Questioner {
   std::vector<std::string>& verified_;
   Socket socket_;
   store::Bytes unread_;  // of the last receive(); a question has one reply, so none is left for another
-  ReplyReader reader_;
+  AnyReplyReader reader_;
 };
 
 // A WAIT and a BARRIER that another client ends.
 Status ask_two(Questioner& first, Questioner& second, const std::string& at) {
   using namespace store;
+  using namespace store::test;
   const std::string key = at + "w", barrier = at + "both";
   const std::string then_ping = made_by(put_ping, 7U);
   const Question stands{"WAIT", made_by(put_wait, KeyList{key}) + then_ping, Reply::kU32, "7 "};
@@ -179,7 +174,8 @@ Status ask_all(const Options& options, Figures& figures, std::vector<std::string
   if (auto asked = ask_two(first, second, at); !asked) return asked;
   if (auto asked = first.ask_for_keys({at + "a", at + "b", at + "c"}); !asked) return asked;
   for (const char* key : {"a", "b", "c", "w", "both"}) {  // nothing is left behind
-    if (auto asked = first.ask({"DELETE_KEY", made_by(store::put_delete_key, at + key), Reply::kI64, "1 "}); !asked) {
+    if (auto asked = first.ask({"DELETE_KEY", made_by(store::test::put_delete_key, at + key), Reply::kI64, "1 "});
+        !asked) {
       return asked;
     }
   }
