@@ -1,7 +1,6 @@
 // A recorded session of the present version of the agent protocol: both ends must always accept it, and a session that
-// is cut off, changed or in pieces must do no harm. Sessions of earlier major versions must be refused. With
-// ELASTIC_RUN_WRITE_RECORDING=1 in the environment the session of the present version is recorded again, which is
-// forbidden once that version has been released.
+// is cut off, changed or in pieces must do no harm. With ELASTIC_RUN_WRITE_RECORDING=1 in the environment the session
+// is recorded again, which is forbidden once the version has been released.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,14 +23,6 @@ const std::string kSecret = "the secret of the recording";
 const Introduction kIntroduction = {"recorded-job", 0xA6E27, 0x1C4, 2};
 const Welcome kWelcome = {3, 0x1C4, 5000, 2900, 0xA6E};
 constexpr std::int64_t kKeptForMs = 1850;
-
-// A version, and the file that has its session.
-struct Recording {
-  Version version;
-  const char* path;
-};
-const Recording kOurs = {kOurVersion, AGENT_PROTOCOL_2_0};
-const Recording kRefused[] = {{{1, 0}, AGENT_PROTOCOL_1_0}, {{1, 1}, AGENT_PROTOCOL_1_1}, {{1, 2}, AGENT_PROTOCOL_1_2}};
 
 Nonce nonce_of(std::uint8_t step) {
   Nonce nonce{};
@@ -284,8 +275,8 @@ std::vector<Part> converse() {
 }
 
 void write(const std::vector<Part>& parts) {
-  std::ofstream out(kOurs.path);
-  out << "# A conversation in version " << kOurs.version.text()
+  std::ofstream out(AGENT_PROTOCOL_2_0);
+  out << "# A conversation in version " << kOurVersion.text()
       << " of the agent protocol, frame by frame, in hexadecimal: \"agent\" is what\n"
          "# the agent sends, \"coordinator\" what the coordinator does. docs/agent-protocol.md explains the bytes,\n"
          "# tests/recordings/agent_protocol_test.cpp says what they mean. This file is never changed.\n";
@@ -298,9 +289,9 @@ void write(const std::vector<Part>& parts) {
   }
 }
 
-std::vector<Part> recorded(const Recording& recording) {
-  if (&recording == &kOurs && std::getenv("ELASTIC_RUN_WRITE_RECORDING") != nullptr) write(converse());
-  std::ifstream in(recording.path);
+std::vector<Part> recorded() {
+  if (std::getenv("ELASTIC_RUN_WRITE_RECORDING") != nullptr) write(converse());
+  std::ifstream in(AGENT_PROTOCOL_2_0);
   REQUIRE(in);
   std::vector<Part> parts;
   for (std::string line; std::getline(in, line);) {
@@ -423,7 +414,7 @@ void check_all_is_understood(const CoordinatorEnd& end) {
 
 // --------------------------------------------------------------------------------------------------------
 
-TEST_CASE("the recording is what both ends say today") { CHECK((converse() == recorded(kOurs))); }
+TEST_CASE("the recording is what both ends say today") { CHECK((converse() == recorded())); }
 
 // The bytes that each end gets, and how many of them come alone.
 struct Heard {
@@ -436,54 +427,21 @@ struct Heard {
   std::size_t agent_first, coordinator_first;
 };
 
-TEST_CASE("both ends take the recording of our version, in any pieces") {
-  const Heard heard(recorded(kOurs));
+TEST_CASE("both ends take the recording, in any pieces") {
+  const Heard heard(recorded());
   for (const std::size_t piece : {SIZE_MAX, std::size_t{1}, std::size_t{3}, std::size_t{50}}) {
     check_all_is_understood(taken<AgentEnd>(heard.by_coordinator, heard.coordinator_first, piece));
     check_all_is_understood(taken<CoordinatorEnd>(heard.by_agent, heard.agent_first, piece));
   }
 }
 
-// The one event of an end that has met an earlier major version, and what it answers: the REFUSED that names ours.
-template <class End>
-void check_is_refused(const End& end, std::size_t sent_before, const Version& theirs) {
-  REQUIRE(end.events.size() == 1);
-  const auto& error = std::get<SessionError>(end.events[0]);
-  CHECK(error.kind == SessionError::Kind::kVersion);
-  CHECK(error.text ==
-        format("it speaks version {} of the agent protocol, and this node speaks {}: run the same release "
-               "of elastic-run on all nodes",
-               theirs.text(), kOurVersion.text()));
-  FrameReader reader;
-  Bytes mark(kMark);
-  reader.next(mark, SIZE_MAX);
-  Bytes answer = Bytes(end.out).subspan(sent_before);
-  REQUIRE(reader.next(answer, SIZE_MAX) == FrameReader::Step::kFrame);
-  CHECK(reader.frame().type == FrameType::kRefused);
-  CHECK(read_version(reader.frame()) == kOurVersion);
-  CHECK(answer.empty());
-}
-
-TEST_CASE("an agent and a coordinator of version 1 are refused at their first frame, with both versions named") {
-  for (const Recording& recording : kRefused) {
-    CAPTURE(recording.path);
-    const Heard heard(recorded(recording));
-    const AgentEnd agent = taken<AgentEnd>(heard.by_coordinator, heard.coordinator_first);
-    check_is_refused(agent, agent.end, recording.version);
-    CHECK_FALSE(agent.knows_coordinator());
-    const CoordinatorEnd coordinator = taken<CoordinatorEnd>(heard.by_agent, heard.agent_first);
-    check_is_refused(coordinator, kMark.size(), recording.version);
-    CHECK_FALSE(coordinator.introduced);
-  }
-}
-
-TEST_CASE("the recording of our version has every message") {
+TEST_CASE("the recording has every message") {
   CHECK(agent_messages().size() + 1 == std::variant_size_v<AgentMessage::variant>);
   CHECK(coordinator_messages().size() == std::variant_size_v<CoordinatorMessage::variant>);
 }
 
 TEST_CASE("a recording that is cut off anywhere is understood up to there") {
-  const Heard heard(recorded(kOurs));
+  const Heard heard(recorded());
   std::size_t events = 0;
   for (std::size_t size = 0; size < heard.by_coordinator.size(); ++size) {
     const auto end = taken<AgentEnd>(Bytes(heard.by_coordinator).first(size), heard.coordinator_first);
@@ -508,7 +466,7 @@ TEST_CASE("a recording that is cut off anywhere is understood up to there") {
 }
 
 TEST_CASE("a recording with any byte changed does no harm, and nobody is known who did not prove it") {
-  const auto parts = recorded(kOurs);
+  const auto parts = recorded();
   const Heard heard(parts);
   const std::size_t hello_end = end_of("HELLO", true, parts), proof_end = end_of("PROOF", true, parts);
   const std::size_t challenge_end = end_of("CHALLENGE", false, parts);
