@@ -667,8 +667,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .has_variable = false,
      .metavar = "FILE",
      .help = "print a recorded job's decisions and reasons",
-     .more = "FILE is a recording by --record; - is stdin. For each event it prints what the coordinator decided, the "
-             "messages it sent to which nodes, and the state of the job afterwards. No job is started."},
+     .more =
+         "FILE is a recording by --record; - is stdin. For each event it prints a line of JSON: what the coordinator "
+         "decided, the messages it sent to which nodes, and the state of the job afterwards. No job is started."},
     {.id = FlagId::kHttpPort,
      .name = "http-port",
      .family = kOurs,

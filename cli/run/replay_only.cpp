@@ -77,28 +77,12 @@ int refuse(const Error& error) {
 
 int refuse_stdout(int error) { return refuse(Error{"stdout", errno_text(error), ""}); }
 
-// One line for keep-alives and timer events that had no effect.
-std::string text_of_quiet(std::int64_t count) {
-  return count == 0 ? ""
-                    : format("    ({} without effect)\n", count == 1 ? "1 keep-alive or timer event"
-                                                                     : format("{} keep-alives or timer events", count));
-}
-
 int print_steps(coordinator::Replay& replay, Lines& lines, const std::string& name) {
-  std::int64_t quiet = 0;
   for (;;) {
     const auto step = replay.next();
-    if (!step) {
-      output::write_all(STDOUT_FILENO, text_of_quiet(quiet));
-      return refuse(step.error());
-    }
-    if (*step && (**step).is_quiet) {
-      ++quiet;
-      continue;
-    }
-    const std::string before = text_of_quiet(std::exchange(quiet, 0));
+    if (!step) return refuse(step.error());
     if (!*step && lines.error() != 0) return refuse(Error{name, errno_text(lines.error()), ""});
-    const int error = output::write_all(STDOUT_FILENO, before + (*step ? text(**step) : text_of_end(replay)));
+    const int error = output::write_all(STDOUT_FILENO, *step ? replay.text(**step) : replay.last_line());
     if (error != 0) return refuse_stdout(error);
     if (!*step) return 0;
   }
@@ -115,10 +99,10 @@ int print_replay(const std::string& file) {
   }
   Lines lines(file == "-" ? STDIN_FILENO : opened.get());
   coordinator::Replay replay([&lines] { return lines.next(); }, name);
-  const auto head = replay.begin();
+  const auto first = replay.begin();
   if (lines.error() != 0) return refuse(Error{name, errno_text(lines.error()), "name a recording"});
-  if (!head) return refuse(head.error());
-  if (const int error = output::write_all(STDOUT_FILENO, text(*head)); error != 0) return refuse_stdout(error);
+  if (!first) return refuse(first.error());
+  if (const int error = output::write_all(STDOUT_FILENO, *first); error != 0) return refuse_stdout(error);
   return print_steps(replay, lines, name);
 }
 

@@ -109,6 +109,9 @@ Result<Json> parse_line(std::string_view line, const std::string& place) {
 
 }  // namespace
 
+Json recorded(const RecordingHead& head) { return write_json(head, JsonForm::kExact); }
+Json recorded(const RecordedEvent& event) { return write_json(event, JsonForm::kExact); }
+
 std::string recording_head(const RecordingHead& head) {
   Json out = Json::object();
   out.set("format", kFormat).set("version", kVersion);
@@ -123,7 +126,7 @@ std::string recording_head(const std::string& job, const CoordinatorConfig& conf
 }
 
 std::string recording_line(const Event& event, std::int64_t at_ms) {
-  return write_json(RecordedEvent{at_ms, event}, JsonForm::kExact).dump() + "\n";
+  return recorded(RecordedEvent{at_ms, event}).dump() + "\n";
 }
 
 std::string recording_line(const CheckAnswer& answer) {

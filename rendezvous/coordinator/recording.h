@@ -11,6 +11,7 @@
 
 #include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator.h"
+#include "src/base/json.h"
 #include "src/base/result.h"
 
 // All events of a coordinator as lines of JSON: a first line that says which coordinator it is, then one for each
@@ -59,6 +60,9 @@ struct RecordedEvent {
 // A line after the first. Another head begins the recording of another coordinator, which this process had later.
 using RecordedLine = std::variant<RecordedEvent, CheckAnswer, RecordingHead>;
 
+// The members of a line, without the format and version of a first one.
+Json recorded(const RecordingHead& head);
+Json recorded(const RecordedEvent& event);
 // Each returns one line with its newline. A text that is not UTF-8 is kept byte by byte.
 std::string recording_head(const RecordingHead& head);
 // The head of a coordinator's recording, as this program writes it.

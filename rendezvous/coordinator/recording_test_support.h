@@ -107,14 +107,14 @@ inline LineSource lines_of(const std::string& text) {
 // All that --replay prints of a recording, with an error as the last line.
 inline std::string replayed(const std::string& recording) {
   Replay replay(lines_of(recording), "rec");
-  const auto head = replay.begin();
-  if (!head) return head.error().text();
-  std::string out = text(*head);
+  const auto first = replay.begin();
+  if (!first) return first.error().text();
+  std::string out = *first;
   for (;;) {
     const auto step = replay.next();
     if (!step) return out + step.error().text();
-    if (!*step) return out + text_of_end(replay);
-    out += text(**step);
+    if (!*step) return out + replay.last_line();
+    out += replay.text(**step);
   }
 }
 

@@ -1,27 +1,29 @@
 #include "rendezvous/coordinator/replay.h"
 
-#include <algorithm>
+#include <array>
+#include <tuple>
 #include <utility>
+#include <vector>
 
-#include "rendezvous/coordinator/recording_messages.h"
-#include "rendezvous/protocol/term.h"
+#include "src/base/json_archive.h"
 #include "src/base/text.h"
+
+namespace elastic::protocol {
+
+constexpr auto names_of(const CoordinatorMessage&) {
+  return std::array{"prepare-round", "run-workers",      "stop-workers", "end-job",   "run-check",  "dismiss",
+                    "rejected",      "are-you-there",    "awaiting",     "leave-job", "resigned",   "next-round",
+                    "stacks-wanted", "collect-evidence", "hang-told",    "hang-over", "keep-state", "loader-told"};
+}
+
+}  // namespace elastic::protocol
 
 namespace elastic::coordinator {
 
 using namespace protocol;
 
-namespace {
-
-// The session that an event comes from, if it comes from one.
-std::optional<NodeId> session_of(const Event& event) {
-  if (const auto* said = std::get_if<MessageReceived>(&event)) return said->from;
-  if (const auto* heard = std::get_if<KeepAliveReceived>(&event)) return heard->from;
-  if (const auto* ended = std::get_if<SessionEnded>(&event)) return ended->from;
-  return {};
-}
-
-}  // namespace
+static_assert(std::tuple_size_v<decltype(names_of(std::declval<const CoordinatorMessage&>()))> ==
+              std::variant_size_v<CoordinatorMessage::variant>);
 
 // Stands in for the check plan, with the answers that are recorded in the lines after the event.
 class Replay::Answers : public CheckPlan {
@@ -92,21 +94,22 @@ std::optional<SourceLine> Replay::take_line() {
 
 std::string Replay::place() const { return format("{}:{}", name_, line_); }
 
-Result<RecordingHead> Replay::begin() {
+Result<std::string> Replay::begin() {
   const auto line = take_line();
   if (!line || line->text.empty()) {
     return fail(format("{}:1", name_), "there is no recording in it", "name a file that --record has written");
   }
-  auto head = parse_recording_head(line->text, place());
-  if (head) take_up(*head);
-  return head;
+  const auto head = parse_recording_head(line->text, place());
+  if (!head) return std::unexpected(head.error());
+  return take_up(*head);
 }
 
-void Replay::take_up(const RecordingHead& head) {
+std::string Replay::take_up(const RecordingHead& head) {
   born_ms_ = head.config.now_ms;
-  addresses_.clear();
+  quiet_ = 0;
   coordinator_ =
       std::make_unique<Coordinator>(head.config, head.has_check ? std::make_unique<Answers>(*this) : no_check());
+  return recorded(head).dump() + "\n";
 }
 
 // Empty lines are skipped, and so is a last line that its writer did not finish.
@@ -127,105 +130,93 @@ Result<std::optional<Replay::Step>> Replay::next() {
   const auto read = take_recorded();
   if (!read) return std::unexpected(read.error());
   if (!*read) return std::nullopt;
-  if (const auto* head = std::get_if<RecordingHead>(&**read)) {
-    take_up(*head);
-    Step begins;
-    begins.begins = *head;
-    return begins;
-  }
-  const auto* recorded = std::get_if<RecordedEvent>(&**read);
-  if (recorded == nullptr)
-    return fail(place(), "it is an answer of the check, which was not asked", "take the line out");
   Step step;
-  step.since_birth_ms = recorded->at_ms - born_ms_;
-  const std::string before = state();
-  const bool is_small =
-      std::holds_alternative<KeepAliveReceived>(recorded->event) || std::holds_alternative<TimePassed>(recorded->event);
-  if (const auto session = session_of(recorded->event)) {
-    if (const auto* said = std::get_if<MessageReceived>(&recorded->event)) {
-      if (const auto* joins = std::get_if<NodeJoins>(&said->message)) addresses_[*session] = printable(joins->address);
-    }
-    step.who = name_of(*session);
+  if (const auto* head = std::get_if<RecordingHead>(&**read)) {
+    step.begins = last_line();
+    step.begins += take_up(*head);
+    return step;
   }
-  step.event = in_words(recorded->event);
-  const Effects effects = coordinator_->on_event(recorded->event, recorded->at_ms);
-  for (const Effect& effect : effects) perform(step, effect);
-  if (std::holds_alternative<SessionEnded>(recorded->event)) addresses_.erase(*session_of(recorded->event));
-  step.state = state();
-  step.is_quiet = is_small && effects.empty() && step.state == before;
-  if (const auto deadline_ms = coordinator_->next_deadline_ms()) {
-    step.state += format(", waits until {}", time_in_words(*deadline_ms - born_ms_));
-  }
+  auto* event = std::get_if<RecordedEvent>(&**read);
+  if (event == nullptr) return fail(place(), "it is an answer of the check, which was not asked", "take the line out");
+  const auto state = [this] {
+    return std::tuple(coordinator_->state(), coordinator_->round(), coordinator_->roster().size());
+  };
+  const auto before = state();
+  step.told = std::move(*event);
+  step.effects = coordinator_->on_event(step.told.event, step.told.at_ms);
   if (answer_error_) return std::unexpected(*answer_error_);
   if (cut_off_) return std::nullopt;  // the recording ends among the answers of the check: the step is not whole
+  const bool is_small =
+      std::holds_alternative<KeepAliveReceived>(step.told.event) || std::holds_alternative<TimePassed>(step.told.event);
+  step.is_quiet = is_small && step.effects.empty() && state() == before;
+  if (step.is_quiet) {
+    ++quiet_;
+  } else {
+    step.quiet_before = std::exchange(quiet_, 0);
+  }
   return step;
 }
 
-std::string Replay::name_of(NodeId session) const {
-  const auto found = addresses_.find(session);
-  if (found == addresses_.end()) return format("session {}", session);
-  return found->second.empty() ? format("session {}", session) : format("{} (session {})", found->second, session);
-}
-
-void Replay::perform(Step& step, const Effect& effect) {
-  if (const auto* note = std::get_if<Note>(&effect)) {
-    step.decisions.push_back(printable(note->text, 4000));
-    return;
+std::string Replay::text(const Step& step) const {
+  if (step.is_quiet || !step.begins.empty()) return step.begins;
+  Json decided = Json::array();
+  for (const Effect& effect : step.effects) {
+    if (const auto* note = std::get_if<Note>(&effect)) decided.push(note->text);
   }
-  if (std::holds_alternative<CheckJudged>(effect)) return;    // the answers of the check have lines of their own
-  if (std::holds_alternative<OrderAnswered>(effect)) return;  // a note says the same
-  // Not in the recording: an empty answer to a keep-alive, and what DoorTried answers.
-  if (std::holds_alternative<Ask>(effect) || std::holds_alternative<TryDoor>(effect)) return;
-  const auto* send = std::get_if<Send>(&effect);
-  const auto* drop = std::get_if<Drop>(&effect);
-  const NodeId session = send != nullptr ? send->to : drop->session;
-  std::string what =
-      send != nullptr ? in_words(send->message) : format("the session is closed: {}", printable(drop->reason, 1000));
-  if (!step.sent.empty() && step.sent.back().what == what) {
-    step.sent.back().to.push_back(name_of(session));
-  } else {
-    step.sent.push_back({{name_of(session)}, std::move(what)});
-  }
-  if (drop != nullptr) addresses_.erase(session);
-}
-
-std::string Replay::state() const {
   const auto round = coordinator_->round();
-  return format("{}{}, {}", in_words(coordinator_->state()), round ? format(", round {}", *round) : "",
-                counted(coordinator_->roster().size(), "node"));
+  const auto deadline_ms = coordinator_->next_deadline_ms();
+  Json line = Json::object();
+  line.set("at_ms", step.told.at_ms - born_ms_).set("quiet", step.quiet_before).set("event", recorded(step.told));
+  line.set("decided", std::move(decided)).set("sent", told_in(step.effects));
+  line.set("state", names_of(coordinator_->state()).at(static_cast<std::size_t>(coordinator_->state())));
+  line.set("round", round ? Json(std::int64_t{*round}) : Json());
+  line.set("nodes", static_cast<std::int64_t>(coordinator_->roster().size()));
+  line.set("deadline_ms", deadline_ms ? Json(*deadline_ms - born_ms_) : Json());
+  return line.dump() + "\n";
 }
 
-std::string text(const RecordingHead& head) {
-  return format(
-      "job {}: coordinator of term {}, incarnation {:x}; a node is lost after {} ms without a message; recorded by "
-      "{}\n",
-      printable(head.job), text_of_term(head.config.term), head.config.incarnation, head.config.lease.loss_timeout_ms,
-      printable(head.program));
+std::string Replay::last_line() const {
+  const auto& verdict = coordinator_->ending().verdict();
+  const bool is_known = coordinator_->ended() && verdict;
+  Json line = Json::object();
+  line.set("quiet", quiet_);
+  line.set("end", !coordinator_->ended() ? "unfinished" : is_known ? "verdict" : "taken-over");
+  line.set("verdict", is_known ? write_json(*verdict, JsonForm::kExact) : Json());
+  line.set("cut_off_line", cut_off_ ? Json(static_cast<std::int64_t>(line_)) : Json());
+  return line.dump() + "\n";
 }
 
-std::string text(const Replay::Step& step) {
-  if (step.begins) return format("\nanother coordinator of this process:\n{}", text(*step.begins));
-  constexpr std::size_t kReceiversNamed = 4;
-  std::string out =
-      format("{}  {}{}{}\n", time_in_words(step.since_birth_ms), step.who, step.who.empty() ? "" : " ", step.event);
-  for (const std::string& decision : step.decisions) out += format("    decided: {}\n", decision);
-  for (const Replay::Step::Sent& sent : step.sent) {
-    const std::size_t named = std::min(sent.to.size(), kReceiversNamed);
-    std::string to = join({sent.to.begin(), sent.to.begin() + static_cast<std::ptrdiff_t>(named)}, ", ");
-    if (sent.to.size() > named) to += format(" and {} more", sent.to.size() - named);
-    out += format("    to {}: {}\n", to, sent.what);
+// Of the other effects, CheckJudged stands in the recording already, and OrderAnswered in a note; Ask is an empty
+// answer to a keep-alive, and what comes of TryDoor is an event.
+Json told_in(const Effects& effects) {
+  struct Told {
+    Json entry;
+    std::string text;  // of the entry before it says to whom
+    Json to = Json::array();
+  };
+  std::vector<Told> all;
+  for (const Effect& effect : effects) {
+    Json entry = Json::object();
+    entry.set("to", Json());
+    const auto* send = std::get_if<Send>(&effect);
+    const auto* drop = std::get_if<Drop>(&effect);
+    if (send != nullptr) {
+      JsonWriter(entry, JsonForm::kExact).one_of("message", send->message);
+    } else if (drop != nullptr) {
+      entry.set("closed", drop->reason);
+    } else {
+      continue;
+    }
+    std::string text = entry.dump();
+    if (all.empty() || all.back().text != text) all.push_back({std::move(entry), std::move(text)});
+    all.back().to.push(std::int64_t{send != nullptr ? send->to : drop->session});
   }
-  out += format("    now: {}\n", step.state);
-  return out;
-}
-
-std::string text_of_end(const Replay& replay) {
-  const Coordinator& coordinator = replay.coordinator();
-  std::string out;
-  if (replay.is_cut_off()) out += format("line {} is not whole: the recording was cut off there\n", replay.line());
-  if (!coordinator.ended()) return out + "the recording ends here, before the job has\n";
-  if (!coordinator.ending().verdict()) return out + "the coordinator has ended: another one has taken over\n";
-  return out + format("{}\n", in_words(*coordinator.ending().verdict()));
+  Json list = Json::array();
+  for (Told& told : all) {
+    told.entry.set("to", std::move(told.to));
+    list.push(std::move(told.entry));
+  }
+  return list;
 }
 
 }  // namespace elastic::coordinator

@@ -1,16 +1,16 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/recording.h"
+#include "src/base/json.h"
 #include "src/base/result.h"
 
 namespace elastic::coordinator {
@@ -23,25 +23,18 @@ struct SourceLine {
 // Returns the next line; nothing after the last one. A line longer than limits::kRecordingLineBytes may be cut.
 using LineSource = std::function<std::optional<SourceLine>()>;
 
-// Feeds a coordinator the recorded events of another one, and tells what it decides. The same recording always gives
-// the same steps.
+// Feeds a coordinator the recorded events of another one, and tells what it decides, as lines of JSON. The same
+// recording always gives the same lines. docs/recording.md lists their members.
 class Replay {
  public:
-  // One event and its effects, in words.
   struct Step {
-    // Another coordinator begins, and nothing else has happened; nothing: it is an event.
-    std::optional<RecordingHead> begins;
-    std::int64_t since_birth_ms = 0;
-    std::string who;    // "node1 (session 3)"; empty if the event comes from no node
-    std::string event;  // what happened, as a clause
-    std::vector<std::string> decisions;
-    struct Sent {
-      std::vector<std::string> to;  // the nodes that get the same message
-      std::string what;
-    };
-    std::vector<Sent> sent;
-    std::string state;      // after the event
-    bool is_quiet = false;  // a keep-alive or a deadline without effects
+    // Another coordinator begins, and nothing else has happened: the last line of the one before, and the first one of
+    // this. Empty: it is an event.
+    std::string begins;
+    RecordedEvent told;
+    Effects effects;
+    bool is_quiet = false;          // a keep-alive or a deadline without effects
+    std::int64_t quiet_before = 0;  // how many of those came since the step before that is not
   };
 
   // `name` names the recording in errors: "run.jsonl".
@@ -50,14 +43,16 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Reads the first line; to be called first. Fails if it is not that of a recording.
-  Result<RecordingHead> begin();
+  // Reads the first line, and returns that of the replay; to be called first. Fails if it is not that of a recording.
+  Result<std::string> begin();
   // The next event, or the next coordinator; nothing after the last one. Fails on a line that is wrong, which the error
   // names. Nothing can be read after a failure.
   Result<std::optional<Step>> next();
+  // What is printed of the step that was read last, each line with its newline; nothing of a quiet one.
+  std::string text(const Step& step) const;
+  // The line behind the last step of a coordinator: how it ended.
+  std::string last_line() const;
 
-  // The last line is not whole and was skipped.
-  bool is_cut_off() const { return cut_off_; }
   // The number of the line that was read last, counted from 1.
   std::size_t line() const { return line_; }
   const Coordinator& coordinator() const { return *coordinator_; }
@@ -65,27 +60,26 @@ class Replay {
  private:
   class Answers;
 
-  void take_up(const RecordingHead& head);
+  std::string take_up(const RecordingHead& head);
   std::optional<SourceLine> take_line();
   Result<std::optional<RecordedLine>> take_recorded();
   std::string place() const;
-  std::string name_of(protocol::NodeId session) const;
-  void perform(Step& step, const Effect& effect);
-  std::string state() const;
 
   LineSource source_;
   std::string name_;
   std::size_t line_ = 0;
-  bool cut_off_ = false;
+  bool cut_off_ = false;  // the last line is not whole and was skipped
   std::int64_t born_ms_ = 0;
+  std::int64_t quiet_ = 0;
   std::unique_ptr<Coordinator> coordinator_;
-  std::optional<Error> answer_error_;                  // the recorded answers are not those that the check is asked for
-  std::map<protocol::NodeId, std::string> addresses_;  // of the sessions that have joined
+  std::optional<Error> answer_error_;  // the recorded answers are not those that the check is asked for
 };
 
-// The texts that --replay prints; each line has its newline.
-std::string text(const RecordingHead& head);
-std::string text(const Replay::Step& step);
-std::string text_of_end(const Replay& replay);
+constexpr auto names_of(Coordinator::State) {
+  return std::array{"forming", "rebuilding", "preparing", "running", "stopping", "ending", "ended"};
+}
+
+// Whom a coordinator tells what, and whose sessions it closes: a list. Nodes that get the same message are one entry.
+Json told_in(const Effects& effects);
 
 }  // namespace elastic::coordinator

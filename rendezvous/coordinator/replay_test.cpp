@@ -9,6 +9,7 @@
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
 #include "rendezvous/coordinator/recording_test_support.h"
+#include "src/base/json.h"
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -104,58 +105,99 @@ std::string first_lines(const std::string& text, std::size_t count) {
   return text.substr(0, end);
 }
 
+// The lines of a replay.
+std::vector<Json> objects(const std::string& text) {
+  std::vector<Json> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    REQUIRE(end != std::string::npos);
+    const auto line = Json::parse(std::string_view(text).substr(at, end - at), "line");
+    REQUIRE(line.has_value());
+    out.push_back(*line);
+    at = end + 1;
+  }
+  return out;
+}
+
+// A step's line from its decisions on.
+std::string rest_of(const Json& step) {
+  const std::string line = step.dump();
+  return line.substr(line.find("\"decided\""));
+}
+
 }  // namespace
 
 TEST_CASE("a replay tells each event, the decisions with their reasons, whom they are told, and the state") {
-  const std::string text = replayed(failing_job());
+  const std::string recording = failing_job();
+  const std::string text = replayed(recording);
   CAPTURE(text);
-  CHECK(text.starts_with(
-      "job job: coordinator of term 1, incarnation abc; a node is lost after 5000 ms without a message; "
-      "recorded by elastic-run " ELASTIC_RUN_VERSION
-      "\n"
-      "+0.000 s  node1 (session 1) joins with 2 workers of role default, under --nnodes=2:2 --node_unit=1 "
-      "--max-restarts=1 (agent 1)\n"));
-  CHECK(text.contains("+0.250 s  node2 (session 2) joins"));
-  CHECK(text.contains(
-      "    decided: round 0 has formed with 2 nodes, world size 4\n"
-      "    to node1 (session 1): prepare round 0 as node 0 of 2, its first rank 0 of 4; restart 0 of 1\n"));
-  CHECK(text.contains(
-      "+1.000 s  node1 (session 1) has opened the store of round 0 at 10.0.0.1:4000\n"
-      "    to node1 (session 1), node2 (session 2): run the workers of round 0, with the store at 10.0.0.1:4000\n"
-      "    now: running, round 0, 2 nodes"));
-  CHECK(text.contains(
-      "+1.010 s  node1 (session 1) says that in round 0 rank 1 (local rank 1, pid 101) exited with code 1\n"
-      "    to node1 (session 1), node2 (session 2): stop the workers of round 0\n"
-      "    now: stopping, round 0, 2 nodes"));
-  CHECK(text.contains(
-      "    decided: round 1 has formed with 2 nodes, world size 4, because rank 1 (local rank 1, pid 101) "
-      "exited with code 1\n"));
-  CHECK(text.contains("    decided: the job has failed\n"));
-  CHECK(
-      text.ends_with("\nthe job has failed in round 1, after 1 restart; rank 1 (local rank 1, pid 101) exited with "
-                     "code 1 on node1\n"));
+  CHECK(text.starts_with(R"({"job":"job","program":"elastic-run )" ELASTIC_RUN_VERSION
+                         R"(","birth":{"term":1,"incarnation":"0xabc","loss_timeout_ms":5000,"now_ms":1000,)"));
+  const auto lines = objects(text);
+  const Json& joined = lines.at(1);
+  CHECK(joined.find("at_ms")->dump() == "0");
+  CHECK(joined.find("event")->dump() + "\n" == first_lines(recording, 2).substr(first_lines(recording, 1).size()));
+  CHECK(rest_of(joined) == R"("decided":[],"sent":[],"state":"forming","round":null,"nodes":1,"deadline_ms":1000})");
+  const Json& formed = lines.at(2);
+  CHECK(formed.find("at_ms")->dump() == "250");
+  CHECK(formed.find("decided")->dump() == R"(["round 0 has formed with 2 nodes, world size 4"])");
+  const Json::Array& prepares = *formed.find("sent")->as_array();
+  REQUIRE(prepares.size() == 2);  // each has a place of its own
+  CHECK(prepares[1].dump().starts_with(
+      R"({"to":[2],"message":"prepare-round","round":0,"restart_count":0,"max_restarts":1,)"
+      R"("place":{"node_rank":1,"node_count":2,"base_rank":2,"world_size":4,)"));
+  CHECK(lines.at(3).find("at_ms")->dump() == "1000");
+  CHECK(rest_of(lines.at(3)) ==
+        R"("decided":[],"sent":[{"to":[1,2],"message":"run-workers","round":0,)"
+        R"("store":{"address":"10.0.0.1","port":4000}}],"state":"running","round":0,"nodes":2,"deadline_ms":5000})");
+  const Json& failed = lines.at(4);
+  CHECK(failed.find("at_ms")->dump() == "1010");
+  CHECK(failed.find("quiet")->dump() == "2");  // a keep-alive and a deadline
+  CHECK(failed.find("event")->text_or_empty("message") == "worker-failed");
+  CHECK(failed.find("sent")->dump() ==
+        R"([{"to":[1,2],"message":"stop-workers","round":0,"scope":"job","hangs":null,"aborts":null,"dumps":null}])");
+  CHECK(failed.text_or_empty("state") == "stopping");
+  CHECK(text.contains(R"("decided":["round 1 has formed with 2 nodes, world size 4, because rank 1 (local rank 1, )"
+                      R"(pid 101) exited with code 1"])"));
+  CHECK(text.contains(R"("decided":["the job has failed"])"));
+  CHECK(lines.back().dump().starts_with(
+      R"({"quiet":0,"end":"verdict","verdict":{"outcome":"failed","reason":"","round":1,"term":1,"restarts_used":1,)"
+      R"("signal":0,"failures":[{"rank":1,"local_rank":1,)"));
+  CHECK(text.ends_with(R"("cut_off_line":null})"
+                       "\n"));
+  CHECK(lines.size() == 14);
   CHECK(replayed(failing_job()) == text);
 }
 
 TEST_CASE(
     "a process that had one coordinator after another has recorded all, and each is replayed from its beginning") {
   const std::string one = failing_job();
-  const std::string text = replayed(one + checked_job() + one);
-  const std::string alone = replayed(one);
-  const std::string steps = alone.substr(0, alone.rfind("the job has failed in round 1"));
-  CHECK(text.starts_with(steps +
-                         "\nanother coordinator of this process:\njob job: coordinator of term 1, incarnation 1;"));
-  CHECK(text.ends_with("\nanother coordinator of this process:\n" + alone));
+  const std::string other = checked_job();
+  CHECK(replayed(one + other + one) == replayed(one) + replayed(other) + replayed(one));
+}
+
+TEST_CASE("a coordinator that another one has taken over from ends by that, and tells why it closes its sessions") {
+  Recorded job({});
+  job.on(MessageReceived{4, joiner(1, 2)}, 0);
+  job.on(MessageReceived{5, joiner(2, 2)}, 0);
+  job.on(Introduced{.incarnation = 1, .term = 9}, 10);
+  job.on(KeepAliveReceived{4}, 20);
+  const std::string text = replayed(job.recording);
+  CAPTURE(text);
+  CHECK(text.contains(R"("decided":["a coordinator of term 9 has taken over from this one of term 1"],)"
+                      R"("sent":[{"to":[4,5],"closed":"another coordinator has taken over"}],"state":"ended")"));
+  CHECK(text.ends_with("{\"quiet\":1,\"end\":\"taken-over\",\"verdict\":null,\"cut_off_line\":null}\n"));
 }
 
 TEST_CASE("a replay says the same of a check that its plan answered then") {
   const std::string recording = checked_job();
   const std::string text = replayed(recording);
   CAPTURE(text);
-  CHECK(text.contains("    to node1 (session 1), node2 (session 2): do phase 1 of the check of round 0: do 1\n"));
-  CHECK(text.contains("    decided: node 1 (node2) is excluded: it is slow\n"));
-  CHECK(text.contains("    now: running, round 1, 1 node"));
-  CHECK(text.ends_with("\nthe recording ends here, before the job has\n"));
+  CHECK(text.contains(R"("sent":[{"to":[1,2],"message":"run-check","round":0,"phase":1,"order":"do 1"}])"));
+  CHECK(text.contains(R"("node 1 (node2) is excluded: it is slow")"));
+  const auto lines = objects(text);
+  CHECK(rest_of(lines.at(lines.size() - 2)).contains(R"("state":"running","round":1,"nodes":1,)"));
+  CHECK(lines.back().dump() == R"({"quiet":0,"end":"unfinished","verdict":null,"cut_off_line":null})");
   const auto with = [&](const char* from, const char* to) { return replayed(replace_all(recording, from, to)); };
   CHECK(with("{\"check\":\"phases\",\"phases\":2}\n", "").contains("the check is asked how many phases it has here"));
   CHECK(with("\"do 0\",", "").contains("rec:5: the check has 1 order for 2 nodes; correct the line"));
@@ -172,14 +214,16 @@ TEST_CASE("a recording that was cut off anywhere is replayed as far as it goes, 
     for (std::size_t size = head; size < recording.size(); size += 5) {
       const std::string text = replayed(recording.substr(0, size));
       CAPTURE(text);
-      const std::size_t shown = text.find("\nline ");
-      REQUIRE(text.contains("the recording ends here, before the job has\n") ==
-              !text.ends_with("pid 101) exited with code 1 on node1\n"));
+      const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+      const auto lines = objects(text);
+      REQUIRE((lines.back().text_or_empty("end") == "unfinished" || lines.back().text_or_empty("end") == "verdict"));
       const bool in_a_line = recording[size - 1] != '\n' && recording[size] != '\n';
-      REQUIRE((shown != std::string::npos || !in_a_line));
-      if (shown == std::string::npos) continue;  // it was cut after an event that has no further lines
-      REQUIRE(text.substr(shown).contains(" is not whole: the recording was cut off there\n"));
-      REQUIRE(whole.starts_with(text.substr(0, shown + 1)));
+      const Json& cut_off = *lines.back().find("cut_off_line");
+      REQUIRE((!cut_off.is_null() || !in_a_line));
+      REQUIRE(whole.starts_with(text.substr(0, last)));
+      if (cut_off.is_null()) continue;  // it was cut after an event that has no further lines
+      REQUIRE(first_lines(recording, static_cast<std::size_t>(*cut_off.as_integer()) - 1).size() <= size);
+      REQUIRE(lines.back().text_or_empty("end") == "unfinished");
     }
   }
 }
@@ -188,8 +232,7 @@ TEST_CASE("a replay of a wrong line ends with its place, after what was before i
   const std::string recording = failing_job();
   const std::string good = first_lines(recording, 3);
   CHECK(replayed(good + "\n{\"at_ms\":1}\n" + recording) ==
-        replace_all(replayed(good), "the recording ends here, before the job has\n",
-                    "rec:5: member event is missing; correct the line, or take it out"));
+        first_lines(replayed(good), 3) + "rec:5: member event is missing; correct the line, or take it out");
   CHECK(replayed("") == "rec:1: there is no recording in it; name a file that --record has written");
   CHECK(replayed("\n") == "rec:1: there is no recording in it; name a file that --record has written");
   CHECK(replayed(recording.substr(0, 30)).starts_with("rec:1: it is not an elastic-run coordinator recording"));
@@ -245,5 +288,5 @@ TEST_CASE("what others wrote cannot move the cursor of who reads a replay") {
   job.on(SessionEnded{0, "\x1b"}, 0);
   const std::string text = replayed(job.recording);
   for (const char c : text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
-  CHECK(text.contains("\\x1b[2J"));
+  CHECK(text.contains("\\u001b[2J"));
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rendezvous/coordinator/recording.h"
-#include "rendezvous/coordinator/recording_messages.h"
 #include "rendezvous/coordinator/replay.h"
 #include "src/base/text.h"
 
@@ -12,9 +11,6 @@ namespace elastic::simulation {
 using namespace protocol;
 
 namespace {
-
-constexpr std::size_t kLongestDecision = 4000;  // as --replay prints it
-constexpr std::string_view kClosed = "the session is closed: ";
 
 Recording::State state_of(const coordinator::Coordinator& coordinator) {
   return {coordinator.state(),
@@ -28,15 +24,14 @@ Recording::State state_of(const coordinator::Coordinator& coordinator) {
 
 // Whether the session, or the job, ends at the same time: the bytes that were read together contain the reason, so that
 // the message is not sent. `at` is the end of the present line, whose time is `now_ms`.
-bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_ms, std::string_view name,
-                  std::string_view what) {
-  const bool ends_session = what == "end" || what.starts_with("rejected: ");
-  std::string_view id = name.substr(name.rfind("session ") + 8);
-  if (id.ends_with(')')) id.remove_suffix(1);
+bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_ms, const coordinator::Send& send) {
+  const auto* dismissed = std::get_if<Dismiss>(&send.message);
+  const bool ends_session =
+      dismissed != nullptr ? dismissed->details.empty() : std::holds_alternative<Rejected>(send.message);
   const std::string_view all = recording.text;
-  std::size_t end = all.find(format("\"event\":\"session-ended\",\"from\":{},", id), at);
+  std::size_t end = all.find(format("\"event\":\"session-ended\",\"from\":{},", send.to), at);
   if (end == std::string_view::npos) {
-    if (all.find(format("\"from\":{},", id), at) == std::string_view::npos && ends_session) return true;
+    if (all.find(format("\"from\":{},", send.to), at) == std::string_view::npos && ends_session) return true;
     end = all.size() - 1;  // the last line
   }
   const std::size_t line = all.rfind('\n', end - 1) + 1;
@@ -44,10 +39,13 @@ bool ends_at_once(const Recording& recording, std::size_t at, std::int64_t now_m
 }
 
 std::string text(const Recording::State& state) {
-  return format("{}, round {}, {} nodes, {}deadline {}, term {}, incarnation {:x}", coordinator::in_words(state.state),
+  return format("{}, round {}, {} nodes, {}deadline {}, term {}, incarnation {:x}",
+                names_of(state.state).at(static_cast<std::size_t>(state.state)),
                 state.round ? format("{}", *state.round) : "none", state.nodes, state.is_checking ? "checking, " : "",
                 state.deadline_ms ? format("{}", *state.deadline_ms) : "none", state.term, state.incarnation);
 }
+
+std::string text(const coordinator::Send& send) { return coordinator::told_in({send}).dump(); }
 
 }  // namespace
 
@@ -58,7 +56,7 @@ void Recorder::takes(const OfServer& which, const coordinator::Coordinator& real
   if (found == open_.end() || found->second.born_as != real.config().incarnation) {
     found = open_
                 .insert_or_assign(which,
-                                  Open{.index = recordings_.size(), .born_as = real.config().incarnation, .names = {}})
+                                  Open{.index = recordings_.size(), .born_as = real.config().incarnation, .heard = {}})
                 .first;
     recordings_.push_back({.job = which.second,
                            .term = real.config().term,
@@ -68,13 +66,7 @@ void Recorder::takes(const OfServer& which, const coordinator::Coordinator& real
                            .logged = {}});
   }
   Open& open = found->second;
-  if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) {
-    const auto* joins = std::get_if<NodeJoins>(&said->message);
-    std::string& name = open.names[said->from];
-    if (name.empty()) name = format("session {}", said->from);
-    if (joins != nullptr && !joins->address.empty())
-      name = format("{} (session {})", printable(joins->address), said->from);
-  }
+  if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) open.heard.insert(said->from);
   recordings_[open.index].text += coordinator::recording_line(event, now_ms);
   recordings_[open.index].after.emplace_back();
   open.acts = true;
@@ -100,14 +92,12 @@ void Recorder::sends(const OfServer& which, NodeId session, const CoordinatorMes
   const auto found = open_.find(which);
   if (found == open_.end()) return;
   // A session that has sent nothing gets its messages from the service, about a job that has ended.
-  const auto name = found->second.names.find(session);
-  if (name == found->second.names.end()) return;
-  recordings_[found->second.index].sent.push_back(format("{}: {}", name->second, coordinator::in_words(message)));
+  if (found->second.heard.contains(session)) recordings_[found->second.index].sent.push_back({session, message});
 }
 
 void Recorder::logs(const OfServer& which, const std::string& text) {
   const auto found = open_.find(which);
-  if (found != open_.end()) recordings_[found->second.index].logged.push_back(printable(text, kLongestDecision));
+  if (found != open_.end()) recordings_[found->second.index].logged.push_back(text);
 }
 
 void Recorder::killed(std::uint32_t server) {
@@ -128,8 +118,7 @@ std::optional<std::string> difference(const Recording& recording, const std::str
     return line;
   };
   coordinator::Replay replay(source, name);
-  const auto head = replay.begin();
-  if (!head) return head.error().text();
+  if (const auto begins = replay.begin(); !begins) return begins.error().text();
   std::size_t events = 0;
   std::size_t sent = 0;
   std::size_t logged = 0;
@@ -138,29 +127,27 @@ std::optional<std::string> difference(const Recording& recording, const std::str
     const auto step = replay.next();
     if (!step) return step.error().text();
     if (!*step) break;
-    const std::int64_t now_ms = head->config.now_ms + (**step).since_birth_ms;
-    for (const std::string& decision : (**step).decisions) {
-      // The lines between two decisions are those of the sessions.
-      const auto from = recording.logged.begin() + static_cast<std::ptrdiff_t>(logged);
-      const auto found = std::find(from, recording.logged.end(), decision);
-      const bool is_there = found != recording.logged.end();
-      if (!is_there && !recording.was_killed)
-        return format("{}: it decides \"{}\", which the first one did not", place(), decision);
-      if (is_there) logged = static_cast<std::size_t>(found - recording.logged.begin()) + 1;
-    }
-    for (const auto& group : (**step).sent) {
-      if (group.what.starts_with(kClosed)) continue;
-      for (const std::string& to : group.to) {
-        const std::string now = format("{}: {}", to, group.what);
-        if (sent == recording.sent.size()) {
-          if (recording.was_killed || ends_at_once(recording, at, now_ms, to, group.what)) continue;
-          return format("{}: it tells {}; the first one told nobody any more", place(), now);
-        }
-        if (recording.sent[sent] != now && ends_at_once(recording, at, now_ms, to, group.what)) continue;
-        if (recording.sent[sent] != now)
-          return format("{}: it tells {}; the first one told {}", place(), now, recording.sent[sent]);
-        ++sent;
+    for (const coordinator::Effect& effect : (**step).effects) {
+      if (const auto* note = std::get_if<coordinator::Note>(&effect)) {
+        // The lines between two decisions are those of the sessions.
+        const auto from = recording.logged.begin() + static_cast<std::ptrdiff_t>(logged);
+        const auto found = std::find(from, recording.logged.end(), note->text);
+        const bool is_there = found != recording.logged.end();
+        if (!is_there && !recording.was_killed)
+          return format("{}: it decides \"{}\", which the first one did not", place(), note->text);
+        if (is_there) logged = static_cast<std::size_t>(found - recording.logged.begin()) + 1;
       }
+      const auto* now = std::get_if<coordinator::Send>(&effect);
+      if (now == nullptr) continue;
+      const bool is_told = sent < recording.sent.size();
+      const auto* then = is_told ? &recording.sent[sent] : nullptr;
+      if (is_told && then->to == now->to && then->message == now->message) {
+        ++sent;
+        continue;
+      }
+      if ((!is_told && recording.was_killed) || ends_at_once(recording, at, (**step).told.at_ms, *now)) continue;
+      return format("{}: it tells {}; the first one told {}", place(), text(*now),
+                    is_told ? text(*then) : "nobody any more");
     }
     if (events == recording.after.size()) return format("{}: there are more events than were taken", place());
     const auto& then = recording.after[events++];
@@ -168,7 +155,7 @@ std::optional<std::string> difference(const Recording& recording, const std::str
     if (then && *then != now) return format("{}: it is {}; the first one was {}", place(), text(now), text(*then));
   }
   if (events != recording.after.size()) return format("{}: {} events of {}", place(), events, recording.after.size());
-  if (sent != recording.sent.size()) return format("{}: the first one told {}", place(), recording.sent[sent]);
+  if (sent != recording.sent.size()) return format("{}: the first one told {}", place(), text(recording.sent[sent]));
   return {};
 }
 

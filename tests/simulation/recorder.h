@@ -30,8 +30,7 @@ struct Recording {
     bool operator==(const State&) const = default;
   };
   std::vector<std::optional<State>> after;
-  // The messages to the nodes, in order: "10.0.0.1 (session 3): stop the workers of round 0".
-  std::vector<std::string> sent;
+  std::vector<coordinator::Send> sent;  // the messages to the nodes, in order
   // The lines of its process's log: its decisions, and the reports of its sessions.
   std::vector<std::string> logged;
   bool was_killed = false;  // its last effects may not have been performed
@@ -63,8 +62,8 @@ class Recorder {
   struct Open {
     std::size_t index = 0;  // of its recording
     protocol::Incarnation born_as = 0;
-    std::map<protocol::NodeId, std::string> names;  // of the sessions that have sent anything
-    bool acts = false;                              // an event was handled, and the state after it is not recorded yet
+    std::set<protocol::NodeId> heard;  // the sessions that have sent anything
+    bool acts = false;                 // an event was handled, and the state after it is not recorded yet
   };
   void know_state(Open& open, const coordinator::Coordinator* real);
 

@@ -3,32 +3,28 @@
 recordings.py SIMULATE ELASTIC_RUN
 """
 
+import json
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
 # Seeds with a coordinator that dies and is started again, with two jobs, with a check before training, and others.
 SEEDS = (2, 3, 9, 12, 68, 342, 571, 775, 985, 2012, 8121, 41450)
-TOLD = re.compile(r"^    to (.*?): (.*)$")
 killed_files = set()
-MORE = re.compile(r" and (\d+) more$")
+
+
+def messages_in(sent):
+    """(session, message) for each receiver."""
+    return [(session, {name: value for name, value in each.items() if name != "to"})
+            for each in sent if "message" in each for session in each["to"]]
 
 
 def replayed(elastic_run, file):
-    """The messages of the replayed coordinator, one for each receiver, and elastic-run's status and stderr."""
+    """The messages of the replayed coordinator, and elastic-run's status and stderr."""
     done = subprocess.run([elastic_run, "--replay", file], capture_output=True, text=True, check=False)
-    told = []
-    for line in done.stdout.splitlines():
-        found = TOLD.match(line)
-        if not found or found[2].startswith("the session is closed: "):
-            continue
-        receivers = found[1]
-        more = MORE.search(receivers)
-        count = len(MORE.sub("", receivers).split(", ")) + (int(more[1]) if more else 0)
-        told += [found[2]] * count
-    return told, done.returncode, done.stderr
+    steps = [json.loads(line) for line in done.stdout.splitlines()]
+    return [told for step in steps for told in messages_in(step.get("sent", []))], done.returncode, done.stderr
 
 
 def recorded(simulate, seed, folder):
@@ -37,12 +33,10 @@ def recorded(simulate, seed, folder):
                           capture_output=True, text=True, check=True)
     told, file = {}, None
     for line in done.stdout.splitlines():
-        found = TOLD.match(line)
-        if found:
-            told[file].append(found[2])
+        if line.startswith("    "):
+            told[file] = messages_in(json.loads(line))
             continue
         file = pathlib.Path(line.split(": ")[0])
-        told[file] = []
         if line.endswith(", killed"):
             killed_files.add(file)
     return told
@@ -72,8 +66,8 @@ def main():
                 if status != 0:
                     fail(f"seed {seed}: --replay ends with {status}: {stderr}")
                 if not is_alike(file, then, now):
-                    fail(f"seed {seed}, {file.name}: the coordinator told\n  " + "\n  ".join(then) +
-                         "\nand the replayed one\n  " + "\n  ".join(now))
+                    fail(f"seed {seed}, {file.name}: the coordinator told\n  " + "\n  ".join(map(str, then)) +
+                         "\nand the replayed one\n  " + "\n  ".join(map(str, now)))
                 files += 1
                 messages += len(then)
         notices_what_is_changed(elastic_run, *max(told.items(), key=lambda entry: len(entry[1])))

@@ -11,6 +11,7 @@
 #ifdef ELASTIC_RUN_MUTANTS
 #include "tests/simulation/mutant.h"
 #endif
+#include "rendezvous/coordinator/replay.h"
 #include "src/base/text.h"
 #include "tests/simulation/runs.h"
 
@@ -162,7 +163,8 @@ int record(const Options& options) {
     if (!out.flush()) refuse(format("--record {}: it cannot be written", file));
     std::cout << format("{}: job {}, term {}, {} events{}\n", file, recordings[i].job, recordings[i].term,
                         recordings[i].after.size(), recordings[i].was_killed ? ", killed" : "");
-    for (const std::string& sent : recordings[i].sent) std::cout << "    to " << sent << '\n';
+    const coordinator::Effects sent{recordings[i].sent.begin(), recordings[i].sent.end()};
+    std::cout << "    " << coordinator::told_in(sent).dump() << '\n';
   }
   return 0;
 }

@@ -184,13 +184,17 @@ def test_each_coordinator_of_the_job_is_in_the_recording_of_its_node_and_is_repl
     end(nodes[1:])
     old = elastic_run("--replay", files["node0"])
     assert old.returncode == 0, old
-    assert "hands over to another node: node 0 (node0) received SIGTERM" in old.stdout
-    assert old.stdout.endswith("the coordinator has ended: another one has taken over\n"), old
+    *steps, last = [json.loads(line) for line in old.stdout.splitlines()]
+    decided = [text for step in steps[1:] for text in step["decided"]]
+    assert any("hands over to another node: node 0 (node0) received SIGTERM" in text for text in decided), decided
+    assert (last["end"], last["verdict"]) == ("taken-over", None), last
     taken = elastic_run("--replay", files["node1"])
     assert taken.returncode == 0, taken
-    head, *_, last = taken.stdout.splitlines()
-    assert head.startswith("job job: coordinator of term 1,"), taken
-    assert last.startswith(f"the job was stopped in round {number}"), taken
+    first, *steps, last = [json.loads(line) for line in taken.stdout.splitlines()]
+    assert (first["job"], first["birth"]["term"]) == ("job", 1), first
+    assert [last["verdict"][name] for name in ("outcome", "round")] == ["stopped", number], last
     # It stands, is promised support, is elected, and forms the next round.
-    assert re.search(rf"supports this coordinator.*round {number} has formed with 2 nodes", taken.stdout, re.DOTALL), taken
+    [formed] = [i for i, step in enumerate(steps) for text in step["decided"]
+                if text.startswith(f"round {number} has formed with 2 nodes")]
+    assert "promise" in [step["event"]["event"] for step in steps[:formed + 1]], taken
     assert files["node2"].read_text() == ""

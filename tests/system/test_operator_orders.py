@@ -298,8 +298,12 @@ def test_orders_are_events_and_are_replayed(job, elastic_run, order):
         ("drain", "5", "127.0.0.1", False), ("drain", "1", "127.0.0.1", True), ("stop", None, "127.0.0.1", True)]
     replayed = elastic_run("--replay", recording)
     assert replayed.returncode == 0, replayed
-    assert "an operator at 127.0.0.1 orders node 5 to leave\n" in replayed.stdout
-    assert "has ordered node 5 to leave: refused: no node has rank 5" in replayed.stdout
-    assert "leave the job, as an operator has ordered" in replayed.stdout
-    assert "an operator at 127.0.0.1 orders the job to stop" in replayed.stdout
-    assert "the job was stopped in round 1, after 0 restarts: stopped by an operator" in replayed.stdout
+    _, *steps, last = [json.loads(line) for line in replayed.stdout.splitlines()]
+    ordered = [step for step in steps if step["event"]["event"] == "operator-order"]
+    assert [[step["event"][name] for name in ("kind", "node", "from")] for step in ordered] == [
+        ["drain", "5", "127.0.0.1"], ["drain", "1", "127.0.0.1"], ["stop", None, "127.0.0.1"]]
+    assert any("has ordered node 5 to leave: refused: no node has rank 5" in text for text in ordered[0]["decided"])
+    assert "leave-job" in [sent["message"] for sent in ordered[1]["sent"]], ordered[1]
+    verdict = last["verdict"]
+    assert [verdict[name] for name in ("outcome", "round", "restarts_used")] == ["stopped", 1, 0], verdict
+    assert verdict["reason"].startswith("stopped by an operator"), verdict
