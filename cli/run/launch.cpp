@@ -29,6 +29,7 @@
 #include "src/base/console.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/base/patience.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
@@ -113,7 +114,7 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
   files.post(place, [made, settings, run_id] {
     *made = output::RunDirectory::create(settings.base, settings.temporary, run_id);
   });
-  if (!files.wait(kOpenLogsMs)) {
+  if (!files.wait(patient_ms(kOpenLogsMs))) {
     log::warning("no_log_directory",
                  format("{} does not answer; going on without log directory and error files", printable(place)));
     return nullptr;
@@ -273,7 +274,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
     tell_refusal(served.error(), settings.parent_error_file);
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
-    files.finish(kCloseLogsMs);
+    files.finish(patient_ms(kCloseLogsMs));
     events.finish();
     return kExitUsage;
   }
@@ -307,7 +308,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   std::vector<std::string> error_files;
   if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
-    files.finish(kCloseLogsMs);
+    files.finish(patient_ms(kCloseLogsMs));
   } else {
     auto finished = agent.reporter().finish(verdict, details, {settings.parent_error_file, settings.termination_log});
     report = std::move(finished.report);

@@ -103,7 +103,7 @@ def test_a_job_that_fails_ends_all_and_names_nobody(run, tmp_path):
 
 @KINDS
 def test_leave_background_lets_it_live_after_success(run, tmp_path, with_cgroup, kind):
-    running = run("--leave-background", "--nproc-per-node=2", kind=kind, env=with_cgroup)
+    running = run("--leave-background", "--nproc-per-node=2", kind=kind, env=with_cgroup | harness.PATIENT)
     launcher = running.pid
     assert running.wait().returncode == 0
     assert errors(tmp_path) == ""
@@ -113,7 +113,7 @@ def test_leave_background_lets_it_live_after_success(run, tmp_path, with_cgroup,
 
 
 def test_what_lives_on_can_still_write_to_stderr(run, tmp_path):
-    assert run("--leave-background").wait().returncode == 0
+    assert run("--leave-background", env=harness.PATIENT).wait().returncode == 0
     (tmp_path / "write").touch()
     harness.wait_until((tmp_path / "written").exists, what="it has written")
     assert harness.alive(left(tmp_path))

@@ -9,6 +9,7 @@ import socket
 import subprocess
 
 import pytest
+from harness import PATIENT
 import workers
 
 # One line: what was given, what is wrong with it, what to do.
@@ -243,7 +244,7 @@ def listen(port, family=socket.AF_INET, address="127.0.0.1"):
 def test_a_port_in_use_is_told_with_its_holder(elastic_run, script, family, address):
     port = workers.free_port()
     with listen(port, family, address):
-        result = elastic_run(f"--master-port={port}", "--max-restarts=3", "--no-python", "echo", "started")
+        result = elastic_run(f"--master-port={port}", "--max-restarts=3", "--no-python", "echo", "started", env=PATIENT)
     assert (result.returncode, result.stdout) == (1, "")
     name = open("/proc/self/comm").read().strip()
     match = MESSAGE.fullmatch(result.stderr)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 
 import pytest
+from harness import PATIENT
 
 # Not every parent starts its children with all signals at their defaults: CI, nohup, `&` in a script.
 EVERY_SIGNAL = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -122,7 +123,7 @@ def test_all_other_limits_stay(elastic_run):
 
 def test_more_workers_than_the_soft_limit_of_descriptors_allows_are_started(elastic_run):
     result = elastic_run("--nproc-per-node=120", "--no-python", "sh", "-c", "echo; exec sleep 0.01",
-                         env={"OMP_NUM_THREADS": "1"},
+                         env={"OMP_NUM_THREADS": "1"} | PATIENT,
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 1024)))
     assert (result.returncode, result.stdout, result.stderr) == (0, "\n" * 120, "")
 
