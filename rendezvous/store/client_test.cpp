@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/store/requests.h"
 #include "rendezvous/store/server.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -45,13 +47,21 @@ class Ends {
     });
     return connect();
   }
-  // A server that answers with these bytes whenever it has read something.
+  // A server that answers with these bytes whenever it has read something of a request. What a client says first, which
+  // may come by itself, has no answer.
   Ends& with_answer(const std::string& bytes) {
+    std::string hello;
+    put_hello(hello);
     on_loop([&] {
-      auto opened = net::Listener::open(loop_.loop(), "127.0.0.1", 0, [this, bytes](auto stream) {
+      auto opened = net::Listener::open(loop_.loop(), "127.0.0.1", 0, [this, bytes, hello](auto stream) {
         net::Stream* const one = stream.get();
         streams.push_back(std::move(stream));
-        one->start({.on_data = [one, bytes](Bytes) { one->write(std::string(bytes)); }, .on_end = {}});
+        const auto answer = [one, bytes, unread = hello.size()](Bytes piece) mutable {
+          const bool asks = piece.size() > unread;
+          unread -= std::min(unread, piece.size());
+          if (asks) one->write(std::string(bytes));
+        };
+        one->start({.on_data = answer, .on_end = {}});
       });
       REQUIRE(opened.has_value());
       listener = std::move(*opened);
