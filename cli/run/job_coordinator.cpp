@@ -67,7 +67,7 @@ void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
     remember(address_elsewhere());
   }
   coordinator::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms)};
-  if (const auto there = link.attached() ? address_elsewhere() : std::nullopt) {
+  if (const auto there = link.hears_coordinator(now_ms) ? address_elsewhere() : std::nullopt) {
     door.addresses = there->address;
     door.port = there->port;
     door.term = link.term();

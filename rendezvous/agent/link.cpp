@@ -248,7 +248,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       state_ = State::kConnecting;
       ELASTIC_CHECK(!has_connection_);
       has_connection_ = true;
-      out.push_back(Connect{search_.next(promises_.is_free(now_ms), now_ms)});
+      out.push_back(Connect{search_.next(promises_.free_at_ms(now_ms), now_ms)});
       greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(settings_.greeting_ms);
       break;
     case State::kConnecting:
@@ -259,7 +259,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       try_again(false, false, now_ms);
       break;
     case State::kAttached:
-      if (!settings_.local && now_ms - heard_ms_ >= lease_.loss_timeout_ms) {
+      if (!settings_.local && now_ms >= silent_until_ms()) {
         const std::string why = format("the coordinator has been silent for {} ms", now_ms - heard_ms_);
         disconnect(out);
         detach(why, out);
@@ -333,7 +333,7 @@ std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
       break;
     case State::kAttached:
       at(keep_alive_at_ms_);
-      if (!settings_.local) at(heard_ms_ + lease_.loss_timeout_ms);
+      if (!settings_.local) at(silent_until_ms());
       break;
     case State::kOver: break;
   }
@@ -403,8 +403,19 @@ void Link::judge_death(const Owner& owner, const char* why, std::int64_t now_ms,
   out.push_back(Log{format("the coordinator's process has ended: {}", why)});
 }
 
+bool Link::hears_coordinator(std::int64_t now_ms) const {
+  return state_ == State::kAttached && (settings_.local || now_ms < heard_ms_ + 2 * lease_.renewal_ms());
+}
+
+// Once the node is free to vote for another coordinator this one counts on it no longer.
+std::int64_t Link::silent_until_ms() const {
+  if (search_.successors().empty()) return heard_ms_ + lease_.loss_timeout_ms;
+  return std::max(heard_ms_ + lease_.lease_ms(), promises_.free_at_ms(heard_ms_).value_or(0));
+}
+
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
-  if (state_ == State::kAttached || state_ == State::kOver || !search_.is_on() || has_handed_over_) return {};
+  const bool seeks = state_ == State::kAttached ? !hears_coordinator(now_ms) : search_.is_on();
+  if (!seeks || state_ == State::kOver || search_.successors().empty() || has_handed_over_) return {};
   if (promises_.has_left()) return {};
   return promises_.free_at_ms(now_ms);
 }

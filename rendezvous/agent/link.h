@@ -134,6 +134,8 @@ class Link {
   const std::vector<protocol::Successor>& successors() const { return search_.successors(); }
   const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
+  // It is, and the coordinator has answered the last keep-alives: whoever looks for it may be sent there.
+  bool hears_coordinator(std::int64_t now_ms) const;
   protocol::Term term() const { return term_; }
   // The job's incarnation, as the last welcome has it; 0 before the first.
   protocol::Incarnation incarnation() const { return incarnation_; }
@@ -172,6 +174,7 @@ class Link {
   void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
+  std::int64_t silent_until_ms() const;
   std::int64_t give_up_at() const;
 
   LinkSettings settings_;

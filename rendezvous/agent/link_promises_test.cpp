@@ -38,6 +38,8 @@ TEST_CASE("a link promises its support to the coordinator that asks for it, and 
 
 namespace {
 
+bool is_free(const TiedLink& tied) { return tied.link.promises().free_at_ms(tied.now_ms) == 0; }
+
 // A node in a round whose coordinator, in the process of agent 8, has asked for its support.
 void begin_round(TiedLink& tied, bool refusal_is_proof) {
   tied.other.asks = true;
@@ -73,7 +75,7 @@ TEST_CASE("a refused connection proves the coordinator's death unless the job's 
     begin_round(tied, is_proof);
     tied.reachable = false;
     tied.broken();
-    CHECK(tied.link.promises().is_free(tied.now_ms) == is_proof);
+    CHECK(is_free(tied) == is_proof);
   }
 }
 
@@ -108,10 +110,43 @@ TEST_CASE(
     tied.reachable = false;
     tied.answers = is_refused;
     tied.broken();
-    CHECK(tied.link.promises().is_free(tied.now_ms) == is_refused);
+    CHECK(is_free(tied) == is_refused);
     tied.pass(4'000);
     CHECK(tied.link.may_elect_from_ms(tied.now_ms) == 0);
   }
+}
+
+TEST_CASE("a silent coordinator is left once the node is free to vote, where there is somebody to vote for") {
+  for (const bool has_successor : {true, false}) {
+    TiedLink tied;
+    begin_round(tied, true);
+    if (!has_successor) tied.say(PrepareRound{.round = 4, .place = {.node_count = 2}});
+    tied.other.keeps = false;
+    const std::int64_t heard_ms = tied.now_ms;
+    tied.pass(10'000);
+    REQUIRE(tied.connects_ms.size() > 1);
+    CHECK(tied.connects_ms[1] == heard_ms + (has_successor ? 4'000 : 5'000));
+  }
+}
+
+TEST_CASE("who hears nothing for 2T/5 sends nobody to its coordinator, but says when it will be free") {
+  TiedLink tied;
+  begin_round(tied, true);
+  tied.other.keeps = false;
+  tied.pass(1'999);
+  CHECK(tied.link.hears_coordinator(tied.now_ms));
+  CHECK_FALSE(tied.link.may_elect_from_ms(tied.now_ms));
+  tied.pass(1);
+  CHECK(tied.link.attached());
+  CHECK_FALSE(tied.link.hears_coordinator(tied.now_ms));
+  CHECK(tied.link.may_elect_from_ms(tied.now_ms) == tied.now_ms + 2'000);
+  tied.other.keeps = true;
+  tied.pass(1'000);
+  CHECK(tied.link.hears_coordinator(tied.now_ms));
+  tied.link.set_local(true);
+  tied.other.keeps = false;
+  tied.pass(3'000);
+  CHECK(tied.link.hears_coordinator(tied.now_ms));
 }
 
 TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
@@ -280,7 +315,7 @@ TEST_CASE("a node whose coordinator has ceased to ask testifies that others may 
     tied.reachable = false;
     tied.broken();
     tied.pass(4'000);
-    REQUIRE(tied.link.promises().is_free(tied.now_ms));
+    REQUIRE(is_free(tied));
     const std::size_t before = tied.other.promises.size();
     tied.reachable = tied.other.asks = true;
     tied.other.welcome.term = 2;

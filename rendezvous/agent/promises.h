@@ -50,9 +50,8 @@ class Promises {
   // the node supports none.
   bool died(std::optional<int> rank, bool holds_lease, bool runs_workers, std::int64_t now_ms);
 
-  // The node has promised its support to some coordinator, and may vote for any other one now.
-  bool is_free(std::int64_t now_ms) const { return has_promised() && allegiance_.is_released(now_ms); }
-  // From when on, 0 if it is; nothing: it has promised nothing, or without an end.
+  // From when on the node may vote for any other coordinator than the one that it has promised its support to; 0: now.
+  // Nothing: it has promised nothing, or without an end.
   std::optional<std::int64_t> free_at_ms(std::int64_t now_ms) const;
 
   // The node is told of a round, or to run its workers.

@@ -93,19 +93,24 @@ void Search::was_looked_at(std::int64_t now_ms) {
   look_at_those_that_answer();
 }
 
-std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
+std::optional<DoorTarget> Search::next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms) {
   was_looked_at(now_ms);
   asked_ms_ = now_ms;
+  const bool is_free = free_at_ms && now_ms >= *free_at_ms;
+  bound_until_ms_ = is_free ? std::nullopt : free_at_ms;
   if (sent_to_) {
-    asked_ = Asked::kElsewhere;
+    // If nobody is there, the node of that door may have lost the same coordinator, and not know it yet.
+    if (asked_ == Asked::kSuccessor) retry_ms_ = pause_ms();
+    asked_ = asked_ == Asked::kSuccessor || asked_ == Asked::kWhereSent ? Asked::kWhereSent : Asked::kElsewhere;
     return std::exchange(sent_to_, std::nullopt);
   }
   hops_ = 0;
-  // Nobody is bound by a promise for longer than that: the agent at that door does not look for a coordinator.
-  const bool is_in_time = now_ms < successor_since_ms_ + times_.loss_timeout_ms;
-  const bool comes_back = retry_ms_ && asked_ == Asked::kSuccessor && is_in_time;
+  if (comes_back(now_ms)) {
+    retry_ms_.reset();
+    asked_ = Asked::kSuccessor;
+    return door_of(successors_[successor_]);
+  }
   retry_ms_.reset();
-  if (comes_back) return door_of(successors_[successor_]);
   if (!is_on_) {
     asked_ = Asked::kMeetingPlace;
     return {};
@@ -117,8 +122,7 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
     if (!turn_of_the_lost) return {};
     return door_of(*lost);
   }
-  const bool is_late = !dialing_ && now_ms >= began_ms_ + times_.renewal_ms();
-  const bool begins_to_look = is_done_ ? has_looked_round() : !looked_at_ && (vain_ > 0 || is_late);
+  const bool begins_to_look = is_done_ ? has_looked_round() : !looked_at_ && vain_ > 0;
   if (begins_to_look) look_round();
   looked_at_.reset();
   for (std::size_t place = 0; to_look_at_.empty() && to_wait_for_.any(); ++place) {
@@ -147,6 +151,18 @@ std::optional<DoorTarget> Search::next(bool is_free, std::int64_t now_ms) {
   return door_of(successors_[successor_]);
 }
 
+bool Search::comes_back(std::int64_t now_ms) const {
+  if (!retry_ms_) return false;
+  if (asked_ == Asked::kWhereSent) return now_ms < successor_since_ms_ + times_.renewal_ms();
+  // Nobody is bound by a promise for longer than that: the agent at that door does not look for a coordinator.
+  return asked_ == Asked::kSuccessor && now_ms < successor_since_ms_ + times_.loss_timeout_ms;
+}
+
+// Before a door is asked again: its node may learn soon that the coordinator is dead.
+std::int64_t Search::pause_ms() {
+  return std::exchange(longest_pause_ms_, std::min(2 * longest_pause_ms_, SuccessorDialing::kStepMs));
+}
+
 std::optional<int> Search::rank_of_the_lost() const {
   const auto lost = std::ranges::find(successors_, host_, &Successor::agent);
   if (host_ == 0 || lost == successors_.end() || lost->node_rank < 0) return {};
@@ -157,11 +173,7 @@ void Search::sent(const protocol::Elsewhere& elsewhere) {
   if (elsewhere.addresses.empty() && looks_round()) return;
   if (elsewhere.addresses.empty()) {
     retry_ms_ = elsewhere.retry_ms;
-    // The node of that door may learn sooner that the coordinator is dead.
-    if (is_on_ && retry_ms_) {
-      retry_ms_ = std::min(*retry_ms_, longest_pause_ms_);
-      longest_pause_ms_ = std::min(2 * longest_pause_ms_, SuccessorDialing::kStepMs);
-    }
+    if (is_on_ && retry_ms_) retry_ms_ = std::min(*retry_ms_, pause_ms());
     return;
   }
   if (++hops_ <= kMostHops) sent_to_ = DoorTarget{elsewhere.addresses, elsewhere.port, 0};
@@ -169,7 +181,8 @@ void Search::sent(const protocol::Elsewhere& elsewhere) {
 
 std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
   const bool hurries = is_on_ && (looks_round() || now_ms < began_ms_ + times_.search_ms());
-  return hurries ? std::optional(step_ms()) : std::nullopt;
+  if (!hurries) return {};
+  return bound_until_ms_ ? std::clamp<std::int64_t>(*bound_until_ms_ - now_ms, 1, step_ms()) : step_ms();
 }
 
 // A welcome takes three round trips. Where that is longer than a step nobody finds a candidate: each node passes the
@@ -189,7 +202,9 @@ std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t n
   // Where the lost coordinator's own door has refused, the agent is free now.
   if (asked_ == Asked::kLost && has_refused) return now_ms;
   if (now_ms >= began_ms_ + times_.search_ms()) return {};
-  return std::max(now_ms, asked_ms_ + SuccessorDialing::kStepMs);
+  // Once it is free it asks others, who may wait for its vote.
+  const std::int64_t step_over_ms = asked_ms_ + SuccessorDialing::kStepMs;
+  return std::max(now_ms, std::min(step_over_ms, bound_until_ms_.value_or(step_over_ms)));
 }
 
 }  // namespace elastic::agent

@@ -24,9 +24,10 @@ struct DoorTarget {
 // door: a process that is gone refuses there. When the agent is free of its promise it asks the successors in turn, and
 // where the nodes meet. Every door that it asks may send it elsewhere, or tell it to come back a little later.
 //
-// A candidate that was not elected may have had too few of the votes, while others had the rest. So an agent that has
-// voted in vain, or was bound for long after others were free, first looks round whether a candidate stands at one of
-// the successors: the votes gather. Times are milliseconds of the agent's clock.
+// A successor that has lost the same coordinator may not be free yet, or not know it. It is asked again until it is, so
+// that all agents vote for the same one. A candidate that was not elected may have had too few of the votes, while
+// others had the rest. So an agent that has voted in vain first looks round whether a candidate stands at one of the
+// successors: the votes gather. Times are milliseconds of the agent's clock.
 class Search {
  public:
   // The coordinator in the process of this agent (0: it is on none of the nodes) has welcomed the agent.
@@ -43,8 +44,9 @@ class Search {
   void end() { is_on_ = false; }
   bool is_on() const { return is_on_; }
 
-  // Whom to ask next; nothing: where the nodes meet. `is_free`: of its promise to the coordinator that is lost.
-  std::optional<DoorTarget> next(bool is_free, std::int64_t now_ms);
+  // Whom to ask next; nothing: where the nodes meet. `free_at_ms`: when the agent's promise to the coordinator that is
+  // lost is over; nothing: it has promised nothing, or without an end.
+  std::optional<DoorTarget> next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms);
   // The one asked is to be joined only if it is a coordinator, or a candidate, already.
   bool looks_round() const { return looked_at_.has_value(); }
   // The last one asked was the lost coordinator's own door.
@@ -71,7 +73,10 @@ class Search {
   void look_at_those_that_answer();
   bool has_looked_round() const { return to_look_at_.empty() && to_wait_for_.none(); }
   void was_looked_at(std::int64_t now_ms);
-  enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kMeetingPlace, kElsewhere };
+  bool comes_back(std::int64_t now_ms) const;
+  std::int64_t pause_ms();
+  // kWhereSent: where a successor has sent the agent.
+  enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kWhereSent, kMeetingPlace, kElsewhere };
 
   std::vector<protocol::Successor> successors_;
   protocol::AgentId host_ = 0;
@@ -83,11 +88,12 @@ class Search {
   protocol::LeaseTimes times_;
   std::int64_t began_ms_ = 0;
   std::int64_t asked_ms_ = 0;
-  std::size_t successor_ = 0;            // kSuccessor: which was asked
-  std::int64_t successor_since_ms_ = 0;  // kSuccessor: when it was asked first
-  std::size_t begins_with_ = 0;          // the first one that is asked in this search
-  protocol::AgentId shunned_ = 0;        // a new start of a node, no successor: has stood in vain
-  std::size_t doors_opened_ = 0;         // in this search
+  std::optional<std::int64_t> bound_until_ms_;  // it was asked while the agent was bound by its promise, until then
+  std::size_t successor_ = 0;                   // kSuccessor: which was asked
+  std::int64_t successor_since_ms_ = 0;         // kSuccessor: when it was asked first
+  std::size_t begins_with_ = 0;                 // the first one that is asked in this search
+  protocol::AgentId shunned_ = 0;               // a new start of a node, no successor: has stood in vain
+  std::size_t doors_opened_ = 0;                // in this search
   using Places = std::bitset<succession::kMostSuccessors + 1>;  // successors, and the meeting place as the last
   std::vector<std::size_t> to_look_at_;                         // places, the next one last
   std::optional<std::size_t> looked_at_;                        // the last one was asked for that
@@ -96,7 +102,7 @@ class Search {
   std::optional<succession::SuccessorDialing> dialing_;         // since the agent is free
   std::optional<DoorTarget> sent_to_;                           // is asked next
   std::optional<std::int64_t> retry_ms_;                        // the last one asked is asked again after so long
-  std::int64_t longest_pause_ms_ = 0;                           // before a door that is not open is asked again
+  std::int64_t longest_pause_ms_ = 0;                           // the next pause before a door is asked again
 };
 
 }  // namespace elastic::agent

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int64_t kStep = 250;
 constexpr std::int64_t kStepInVain = 500;  // after one search in vain
+constexpr std::optional<std::int64_t> kFree = 0;
+constexpr std::optional<std::int64_t> kBound;
 
 // The coordinator was in the process of agent 1; 2 and 3 come after it.
 struct Lost {
@@ -26,7 +28,7 @@ struct Lost {
   }
   // Who is asked next: an agent, or 0 for where the nodes meet.
   AgentId asks(bool is_free) {
-    const auto target = search.next(is_free, now_ms);
+    const auto target = search.next(is_free ? kFree : kBound, now_ms);
     return target ? target->agent : 0;
   }
 
@@ -46,11 +48,11 @@ struct Lost {
 TEST_CASE(
     "who has not lost a coordinator, or knows of no successor, looks where the nodes meet, at its ordinary pace") {
   Search search;
-  CHECK_FALSE(search.next(true, 0));
+  CHECK_FALSE(search.next(kFree, 0));
   CHECK_FALSE(search.again_at_ms(true, 0));
   search.begin({}, 0);
   CHECK_FALSE(search.is_on());
-  CHECK_FALSE(search.next(true, 0));
+  CHECK_FALSE(search.next(kFree, 0));
   CHECK_FALSE(search.patience_ms(0));
 }
 
@@ -147,7 +149,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
   SUBCASE("one that leads to a candidate elsewhere is followed, and that is not made one either") {
     CHECK(lost.asks(true) == 2);
     lost.search.sent({"10.0.0.9", 9, {}});
-    CHECK(lost.search.next(true, lost.now_ms)->port == 9);
+    CHECK(lost.search.next(kFree, lost.now_ms)->port == 9);
     CHECK(lost.search.looks_round());
   }
   // Looks at all of these, of which `silent` does not answer.
@@ -206,19 +208,6 @@ TEST_CASE("what a search has found of successors is forgotten when others come a
   }
 }
 
-TEST_CASE("who was bound for long after the loss looks round once, since others may have been free before") {
-  for (const std::int64_t free_ms : {999, 1'000}) {
-    Lost lost;
-    CHECK(lost.asks(false) == 1);
-    lost.now_ms = free_ms;
-    CHECK(lost.asks(true) == 2);
-    CHECK(lost.search.looks_round() == (free_ms == 1'000));
-    if (lost.search.looks_round()) CHECK(lost.asks_first(true) == 2);
-    CHECK(lost.asks(true) == 3);
-    CHECK_FALSE(lost.search.looks_round());
-  }
-}
-
 TEST_CASE("a door that is not open for longer than any promise lasts is left") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
@@ -235,7 +224,7 @@ TEST_CASE("a coordinator on none of the nodes has no node rank that could be lef
   search.meets(9);
   search.knows({Lost::door(2), {9, -1, "10.0.0.9", 29400}});
   search.begin({}, 0);
-  CHECK(search.next(false, 0)->agent == 9);
+  CHECK(search.next(kBound, 0)->agent == 9);
   CHECK_FALSE(search.rank_of_the_lost());
 }
 
@@ -252,6 +241,21 @@ TEST_CASE("an agent that is not free asks at the lost coordinator's own door and
   lost.now_ms = 10'000;
   CHECK_FALSE(lost.search.again_at_ms(false, lost.now_ms));
   CHECK_FALSE(lost.search.patience_ms(lost.now_ms));
+}
+
+TEST_CASE("an agent that becomes free waits no longer for those whom it has asked while it was bound") {
+  Lost lost;
+  CHECK(lost.search.next(100, 0)->agent == 1);
+  CHECK(lost.search.patience_ms(0) == 100);
+  CHECK(lost.search.again_at_ms(false, 60) == 100);
+  CHECK(lost.search.again_at_ms(false, 100) == 100);
+  lost.now_ms = 100;
+  CHECK(lost.asks(true) == 2);
+  CHECK(lost.search.patience_ms(lost.now_ms) == kStep);
+  Lost bound_for_longer;
+  CHECK(bound_for_longer.search.next(400, 0)->agent == 1);
+  CHECK(bound_for_longer.search.patience_ms(0) == kStep);
+  CHECK(bound_for_longer.search.again_at_ms(false, 60) == kStep);
 }
 
 TEST_CASE("when the lost one's door has refused, the successors are asked at once, the lost one last") {
@@ -290,27 +294,46 @@ TEST_CASE("a door that knows where the coordinator is leads there at once, but n
   for (int hop = 0; hop < 3; ++hop) {
     lost.search.sent({"10.0.0.9", 9, {}});
     CHECK(lost.search.again_at_ms(false, 5) == 5);
-    CHECK(lost.search.next(true, 5)->port == 9);
+    CHECK(lost.search.next(kFree, 5)->port == 9);
   }
   lost.search.sent({"10.0.0.9", 9, {}});
-  CHECK(lost.asks(true) == 3);
+  CHECK(lost.search.again_at_ms(false, 5) > 5);
+  CHECK(lost.asks(true) == 2);
+}
+
+TEST_CASE("a successor that sends an agent to one who is gone is asked again, since it may notice that soon, for T/5") {
+  Lost lost;
+  CHECK(lost.asks(true) == 2);
+  for (const std::int64_t pause_ms : {10, 20, 40, 80, 160, 250, 250}) {
+    lost.search.sent({"10.0.0.1", 1, {}});
+    CHECK(lost.search.next(kFree, lost.now_ms) == DoorTarget{"10.0.0.1", 1, 0});
+    CHECK(lost.search.again_at_ms(true, lost.now_ms) == lost.now_ms + pause_ms);
+    lost.now_ms += pause_ms;
+    CHECK(lost.asks(true) == 2);
+  }
+  for (const std::int64_t at_ms : {999, 1'000}) {
+    lost.search.sent({"10.0.0.1", 1, {}});
+    CHECK(lost.search.next(kFree, at_ms) == DoorTarget{"10.0.0.1", 1, 0});
+    lost.now_ms = at_ms;
+    CHECK(lost.asks(true) == (at_ms < 1'000 ? 2 : 3));
+  }
 }
 
 TEST_CASE("a node that has lost nothing is led elsewhere, too") {
   Search search;
-  CHECK_FALSE(search.next(false, 0));
+  CHECK_FALSE(search.next(kBound, 0));
   search.sent({"10.0.0.9", 9, {}});
   CHECK(search.again_at_ms(false, 5) == 5);
-  CHECK(search.next(false, 5) == DoorTarget{"10.0.0.9", 9, 0});
+  CHECK(search.next(kBound, 5) == DoorTarget{"10.0.0.9", 9, 0});
 }
 
 TEST_CASE("a coordinator on none of the nodes has no door: its agents wait until they are free") {
   Search search;
   search.knows({Lost::door(2), Lost::door(3)});
   search.begin({}, 0);
-  CHECK_FALSE(search.next(false, 0));
+  CHECK_FALSE(search.next(kBound, 0));
   CHECK_FALSE(search.rank_of_the_lost());
-  CHECK(search.next(true, 4'000)->agent == 2);
+  CHECK(search.next(kFree, 4'000)->agent == 2);
 }
 
 TEST_CASE("what a coordinator before has told leads to the present one, too, if that is a successor") {
