@@ -48,6 +48,7 @@ Link::Effects Link::connected(const Connected& connection, std::int64_t now_ms) 
   introduction.may_begin = connection.may_begin && !search_.looks_round();
   session_.emplace(std::move(introduction), settings_.secret, connection.nonce);
   joined_ms_ = now_ms;
+  greet_until_ms_ = std::max(greet_until_ms_, now_ms + search_.greeting_ms(now_ms).value_or(0));
   out.push_back(Write{session_->begin()});
   out.push_back(Joining{});
   return out;

@@ -168,6 +168,26 @@ TEST_CASE("a node whose own coordinator hands over votes, and does not stand its
   }
 }
 
+TEST_CASE(
+    "a successor that accepts the connection has T/5 to welcome the node, and one that does not accept it 250 ms") {
+  for (const bool accepts : {true, false}) {
+    TiedLink tied;
+    tied.other.asks = true;
+    tied.other.welcome.host = 8;
+    tied.begin();
+    tied.say(PrepareRound{
+        .round = 3, .place = {.node_count = 2}, .successors = {{.agent = 9, .port = 4}, {.agent = 10, .port = 5}}});
+    tied.pass(1'000);
+    (accepts ? tied.hears : tied.reachable) = false;
+    tied.answers = false;
+    const std::size_t before = tied.connects_ms.size();
+    tied.say(Resigned{"its node leaves", true});
+    tied.pass(1'500);
+    REQUIRE(tied.connects_ms.size() > before + 1);
+    CHECK(tied.connects_ms[before + 1] - tied.connects_ms[before] == (accepts ? 1'000 : 250));
+  }
+}
+
 TEST_CASE("a coordinator that hands over is left at once, however short the session was") {
   TiedLink tied;
   tied.other.asks = true;

@@ -185,6 +185,13 @@ std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
   return bound_until_ms_ ? std::clamp<std::int64_t>(*bound_until_ms_ - now_ms, 1, step_ms()) : step_ms();
 }
 
+// A host that is dead accepts no connection. A successor that does lives, and may have much to do: who passes it over
+// stands itself, and splits the votes.
+std::optional<std::int64_t> Search::greeting_ms(std::int64_t now_ms) const {
+  if (asked_ != Asked::kSuccessor || !patience_ms(now_ms)) return {};
+  return times_.renewal_ms();
+}
+
 // A welcome takes three round trips. Where that is longer than a step nobody finds a candidate: each node passes the
 // others over and stands itself, again and again. So it doubles with each search in vain, up to half of the time that a
 // candidate waits for its next vote.

@@ -64,6 +64,8 @@ class Search {
 
   // How long the last one asked may take to welcome the agent; nothing: as long as ever.
   std::optional<std::int64_t> patience_ms(std::int64_t now_ms) const;
+  // How long it may take once it has accepted the connection; nothing: no longer than that.
+  std::optional<std::int64_t> greeting_ms(std::int64_t now_ms) const;
   // When to ask again, after the last one did not welcome the agent; nothing: after the ordinary pause.
   std::optional<std::int64_t> again_at_ms(bool has_refused, std::int64_t now_ms) const;
 

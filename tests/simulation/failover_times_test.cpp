@@ -124,4 +124,12 @@ TEST_CASE("votes do not stay split where a welcome takes longer than a step from
   }
 }
 
+TEST_CASE("votes are seldom split where a welcome takes longer than a host has to accept a connection") {
+  int split = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    split += time_until(slow(seed, 100), {FaultKind::kCrashAgent}, has_coordinator) > 2'000 ? 1 : 0;
+  }
+  CHECK(split <= 4);
+}
+
 }  // namespace elastic::simulation
