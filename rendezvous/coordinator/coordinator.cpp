@@ -31,6 +31,22 @@ Phase phase_of(Coordinator::State state, bool is_checking) {
   return Phase::kWaiting;
 }
 
+bool is_of_round(const AgentMessage& message, std::optional<RoundNumber> round) {
+  return std::visit(
+      [&](const auto& known) {
+        if constexpr (requires { known.round; }) return round == known.round;
+        return false;
+      },
+      message);
+}
+
+// The message changes nothing about the round: it says how the workers do.
+bool is_news(const AgentMessage& message) {
+  return std::holds_alternative<NodeProgress>(message) || std::holds_alternative<NodeStacks>(message) ||
+         std::holds_alternative<HangSigns>(message) || std::holds_alternative<NodeEvidence>(message) ||
+         std::holds_alternative<LoaderSays>(message);
+}
+
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
@@ -64,12 +80,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
                       (std::holds_alternative<PromiseReceived>(event) && !mandate_.stands());
   const auto* said = std::get_if<MessageReceived>(&event);
-  const bool is_news =
-      said != nullptr &&
-      (std::holds_alternative<NodeProgress>(said->message) || std::holds_alternative<NodeStacks>(said->message) ||
-       std::holds_alternative<HangSigns>(said->message) || std::holds_alternative<NodeEvidence>(said->message) ||
-       std::holds_alternative<LoaderSays>(said->message));
-  const bool changes_nothing = (renews || is_news) && claims_.empty();
+  const bool changes_nothing = (renews || (said != nullptr && is_news(said->message))) && claims_.empty();
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
   look_at_hang(out);
@@ -116,11 +127,18 @@ void Coordinator::on(const MessageReceived& event, Effects& out) {
   Node* node = roster_.of_session(event.from);
   if (node == nullptr) {
     // A session has to join first; messages of a session that was dropped are ignored.
-    // No elastic-run joins once more in a session that waits for a rank.
     const auto* joins = std::get_if<NodeJoins>(&event.message);
-    if (joins != nullptr && !claims_.is_waiting(event.from)) join(event.from, *joins, out);
     const auto* leaves = std::get_if<NodeLeaves>(&event.message);
-    if (leaves != nullptr && claims_.withdraw(event.from)) let_go(event.from, *leaves, out);
+    if (!claims_.is_waiting(event.from)) {
+      if (joins != nullptr) join(event.from, *joins, out);
+    } else if (leaves != nullptr) {
+      claims_.withdraw(event.from);
+      let_go(event.from, *leaves, out);
+    } else if (is_of_round(event.message, round_) && !is_news(event.message)) {
+      claims_.withdraw(event.from);
+      out.push_back(
+          Drop{event.from, "its state has changed while it waited for its rank: it joins once more with that"});
+    }
     return;
   }
   node->is_heard(now_ms_);

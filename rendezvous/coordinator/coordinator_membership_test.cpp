@@ -253,6 +253,27 @@ TEST_CASE("a node that claims a taken rank and is told to leave meanwhile goes, 
   CHECK(job.coordinator.roster().size() == 0);
 }
 
+TEST_CASE("a node of the round that waits for its rank, and whose workers end meanwhile, joins once more with that") {
+  Job job(job_terms(1, 2, 3));
+  job.say(1, claiming(job, 1, 0));
+  const auto round = job.say(2, claiming(job, 2, 1)).to<PrepareRound>(2);
+  job.open_store();
+  job.on(SessionEnded{2, "reset"});
+  job.stop(1);
+  job.say(3, claiming(job, 3, 1));
+  NodeJoins back = claiming(job, 2, 1);
+  back.facts = facts_of(round, job.coordinator.incarnation(), Activity::kStopping);
+  CHECK(job.say(12, back).to<AreYouThere>(3) == AreYouThere{});
+  CHECK(job.say(12, NodeProgress{}).silent());
+  CHECK(job.say(12, NodeStopped{round.round + 1, {}}).silent());  // it waits for its rank in the round that it is of
+  CHECK(job.say(12, back).silent());
+  CHECK(job.stop(12).dropped(12));
+  CHECK(job.stop(12).silent());
+  back.facts.activity = Activity::kIdle;
+  job.on(SessionEnded{3, "reset"});
+  CHECK(job.say(22, back).all<PrepareRound>().size() == 2);
+}
+
 TEST_CASE("a refused claim names the rank and the node that has it") {
   Job job(job_terms(2, 2));
   job.say(1, claiming(job, 1, 0));
