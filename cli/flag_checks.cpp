@@ -367,9 +367,6 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     checked.meeting = Meeting::kC10d;
     const std::string* store_type = checked.rdzv_conf.find("store_type");
     if (store_type && *store_type == "file") return {};  // the endpoint is a path
-    if (store_type && *store_type == "tcpstore") {
-      return keep(checked.endpoint, flags, FlagId::kRdzvEndpoint, check_endpoint);
-    }
     // As NVIDIA's launcher does it; torchrun's nodes would each wait for themselves.
     const bool may_be_many = checked.nodes.max > 1 || flags.on(FlagId::kAutoConfig);
     if (may_be_many && names_no_endpoint(flags) && flags.is_given(FlagId::kMasterAddr)) {

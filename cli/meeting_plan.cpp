@@ -201,7 +201,6 @@ void MeetingPlanner::take_detected_place() {
 
 // Finds out where nodes read the coordinator's address, where it is not the endpoint itself.
 Status MeetingPlanner::plan_place() {
-  using Place = transport::MeetingSettings::Place;
   transport::MeetingSettings& meeting = plan_.settings.meeting;
   const std::string* type = checked_.rdzv_conf.find("store_type");
   const std::int64_t port = checked_.rdzv_conf.integer("coordinator_port").value_or(0);
@@ -220,20 +219,12 @@ Status MeetingPlanner::plan_place() {
                 format("nodes of the static backend meet at the master's port, not by store_type={}", *type),
                 "leave it out, or give --rdzv-backend=c10d");
   }
-  if (*type == "tcpstore") {
-    if (!flags_.is_given(FlagId::kRdzvEndpoint)) {
-      return fail(flags_.input(FlagId::kRdzvConf), "nothing says where the TCPStore is",
-                  "name its host and port with --rdzv-endpoint");
-    }
-    meeting.place = Place::kTcpStore;
-    return {};
-  }
   meeting.path = trim(flags_.text(FlagId::kRdzvEndpoint));
   if (meeting.path.empty() || meeting.path.ends_with('/')) {
     return fail(flags_.input(FlagId::kRdzvConf), "nothing says by which file the nodes meet",
                 "name it with --rdzv-endpoint, in a directory that all of them can write, such as /shared/job.meeting");
   }
-  meeting.place = Place::kFile;
+  meeting.place = transport::MeetingSettings::Place::kFile;
   return {};
 }
 

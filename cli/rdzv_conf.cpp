@@ -11,6 +11,9 @@ namespace elastic::cli {
 namespace {
 
 constexpr std::string_view kRemedy = "write KEY=VALUE,KEY=VALUE, such as join_timeout=600,read_timeout=60";
+constexpr std::string_view kRemedyForTcpStore =
+    "leave it out, and name one of the nodes with --rdzv-endpoint=HOST:PORT, or write store_type=file, and with "
+    "--rdzv-endpoint the path of a file that all nodes share";
 
 enum class KeyType {
   kSeconds,
@@ -141,8 +144,7 @@ std::string_view complaint(KeyType type, const std::string& value) {
     }
     case KeyType::kBoolean: return parse_boolean(value) ? "" : "true or false";
     case KeyType::kAdmitted: return value == "nodes" || value == "all" ? "" : "nodes or all";
-    case KeyType::kStoreType:
-      return value == "tcp" || value == "file" || value == "tcpstore" ? "" : "tcp, file or tcpstore";
+    case KeyType::kStoreType: return value == "tcp" || value == "file" ? "" : "tcp or file";
   }
   return {};
 }
@@ -167,8 +169,9 @@ Status check_entry(RdzvConf& conf, const std::string& key, const std::string& va
   }
   const std::string_view expected = complaint(known->type, value);
   if (expected.empty()) return {};
+  const bool is_key_of_a_store = known->type == KeyType::kStoreType && value == "tcpstore";
   return fail(std::string(input), format("{} must be {}, not '{}'", key, expected, printable(value)),
-              std::string(kRemedy));
+              std::string(is_key_of_a_store ? kRemedyForTcpStore : kRemedy));
 }
 
 }  // namespace

@@ -77,6 +77,11 @@ TEST_CASE("the value of a known key has its type and range") {
     CAPTURE(bad);
     CHECK(error_of(bad).find(" must be ") != std::string::npos);
   }
+  CHECK(
+      error_of("store_type=tcpstore") ==
+      "INPUT: store_type must be tcp or file, not 'tcpstore'; leave it out, and name one of the nodes with "
+      "--rdzv-endpoint=HOST:PORT, or write store_type=file, and with --rdzv-endpoint the path of a file that all nodes "
+      "share");
   CHECK(error_of("is_host=maybe").starts_with("INPUT: is_host must be true or false, not 'maybe'"));
   for (const char* good : {"keep_alive_interval=0", "is_host=F", "is_host=1", "store_type=file", "pend_timeout=inf",
                            "pend_timeout=0.5", "lastcall_timeout=60", "rank=1"}) {

@@ -171,10 +171,8 @@ ClaimDecision decide_claim(const ClaimView& view) {
   return {ClaimStep::kConnect, "it is there"};
 }
 
-std::string claim_address(const std::string& given, const std::string& reached_by, bool loopback_is_meant,
-                          const std::vector<std::string>& own) {
+std::string claim_address(const std::string& given, const std::vector<std::string>& own) {
   if (!given.empty()) return given;
-  if (!reached_by.empty() && (loopback_is_meant || !is_loopback(reached_by))) return reached_by;
   for (const bool v6 : {false, true}) {
     const auto found = std::ranges::find_if(own, [v6](const std::string& address) {
       return address.contains(':') == v6 && !is_loopback(address) && !is_link_local(address);

@@ -14,7 +14,7 @@
 #include "src/base/result.h"
 
 // If no endpoint says which node hosts the coordinator, the nodes agree on one by compare-and-set: the host writes a
-// claim into a file or a key of a TCPStore that all nodes can read. docs/rendezvous.md has the rules for users.
+// claim into a file that all nodes can read. docs/rendezvous.md has the rules for users.
 namespace elastic::locate {
 
 // The text that says which node hosts a job's coordinator.
@@ -123,11 +123,8 @@ struct ClaimDecision {
 //   5. Otherwise connect.
 ClaimDecision decide_claim(const ClaimView& view);
 
-// The address that this node's claim names: `given` by --local-addr; else `reached_by`, this host's address on its
-// connection to the register, unless that is a loopback address and `loopback_is_meant` is false; else the first of
-// `own` (the addresses of all interfaces that are up) that is neither loopback nor link-local, IPv4 before IPv6; else
-// 127.0.0.1.
-std::string claim_address(const std::string& given, const std::string& reached_by, bool loopback_is_meant,
-                          const std::vector<std::string>& own);
+// The address that this node's claim names: `given` by --local-addr; else the first of `own` (the addresses of all
+// interfaces that are up) that is neither loopback nor link-local, IPv4 before IPv6; else 127.0.0.1.
+std::string claim_address(const std::string& given, const std::vector<std::string>& own);
 
 }  // namespace elastic::locate

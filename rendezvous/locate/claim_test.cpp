@@ -166,11 +166,8 @@ TEST_CASE("a file takes no more jobs than it can hold") {
 
 TEST_CASE("a claim names the address by which others reach this node") {
   const std::vector<std::string> all{"127.0.0.1", "169.254.1.1", "fe80::5", "fd00::5", "10.0.0.5", "192.168.7.5"};
-  CHECK(claim_address("node3", "10.1.1.1", false, all) == "node3");
-  CHECK(claim_address("", "10.1.1.1", false, all) == "10.1.1.1");
-  CHECK(claim_address("", "127.0.0.1", true, all) == "127.0.0.1");
-  CHECK(claim_address("", "127.0.0.1", false, all) == "10.0.0.5");
-  CHECK(claim_address("", "", false, all) == "10.0.0.5");
-  CHECK(claim_address("", "", false, {"::1", "fe80::5", "fd00::5"}) == "fd00::5");
-  CHECK(claim_address("", "", false, {"127.0.0.1", "FE80::1"}) == "127.0.0.1");
+  CHECK(claim_address("node3", all) == "node3");
+  CHECK(claim_address("", all) == "10.0.0.5");
+  CHECK(claim_address("", {"::1", "fe80::5", "fd00::5"}) == "fd00::5");
+  CHECK(claim_address("", {"127.0.0.1", "FE80::1"}) == "127.0.0.1");
 }

@@ -14,7 +14,7 @@
 
 namespace elastic::locate {
 
-// Why the register of a claim (a file, or a key of a TCPStore) has not answered.
+// Why the register of a claim has not answered.
 struct RegisterFailure {
   std::string reason;     // as a clause
   bool hopeless = false;  // another attempt will fail, too

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/store/requests.h"
+#include "rendezvous/store/codec.h"
 #include "src/base/text.h"
 
-// The requests of PyTorch's client, and the replies to them, for tests and benches.
+// The client's side of PyTorch's TCPStore protocol, for tests and benches: encodes requests and decodes replies.
 namespace elastic::store::test {
 
 using Keys = std::span<const std::string>;
@@ -40,7 +40,18 @@ inline void put_keys(std::string& out, Op op, Keys keys) {
   for (const std::string& key : keys) put_string(out, key);
 }
 
-// Append requests, as those of requests.h do.
+// Append requests to the bytes for a server. Keys are as on the wire: PyTorch's client puts '/' before each of its
+// user's keys.
+inline void put_hello(std::string& out) {  // VALIDATE, which must come first on a connection, and has no reply
+  put_op(out, Op::kValidate);
+  put_u32(out, 0x3C85F7CE);
+}
+inline void put_get(std::string& out, std::string_view key) { put_key(out, Op::kGet, key); }
+inline void put_compare_set(std::string& out, std::string_view key, std::string_view expected,
+                            std::string_view desired) {
+  put_op(out, Op::kCompareSet);
+  for (const std::string_view text : {key, expected, desired}) put_string(out, text);
+}
 inline void put_set(std::string& out, std::string_view key, std::string_view value) {
   put_key_value(out, Op::kSet, key, value);
 }
@@ -115,10 +126,17 @@ enum class Reply : std::uint8_t {
   kList,    // LIST_KEYS: an i64 and that many texts
 };
 
-// As store::ReplyReader, for replies of all forms.
-class AnyReplyReader {
+// The most bytes of a text in a reply; a longer one is an error.
+inline constexpr std::size_t kReplyBytes = 64 * 1024 * 1024;
+
+// Decodes a connection's bytes, in pieces of any size, into the expected replies.
+class ReplyReader {
  public:
-  using Step = ReplyReader::Step;
+  enum class Step : std::uint8_t {
+    kNeedMore,  // all bytes were consumed, and no reply is complete
+    kReply,     // the next expected reply is complete; the bytes that are left may have more
+    kNonsense,  // reason() says why this is no reply; nothing further can be read
+  };
 
   // Expects another reply after those that are expected already; `count` is that of kTexts.
   void expect(Reply shape, std::size_t count = 1) { expected_.push_back({shape, count}); }

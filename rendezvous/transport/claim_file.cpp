@@ -20,6 +20,9 @@
 #include "src/process/random.h"
 
 namespace elastic::transport {
+
+using locate::RegisterFailure;
+
 namespace claim_file {
 namespace {
 
@@ -30,11 +33,11 @@ bool is_hopeless(int error) {
          error == EROFS || error == ENAMETOOLONG || error == ELOOP;
 }
 
-std::unexpected<ClaimRegister::Failure> failed(const std::string& what, int error) {
-  return std::unexpected(ClaimRegister::Failure{format("{}: {}", what, errno_text(error)), is_hopeless(error)});
+std::unexpected<RegisterFailure> failed(const std::string& what, int error) {
+  return std::unexpected(RegisterFailure{format("{}: {}", what, errno_text(error)), is_hopeless(error)});
 }
-std::unexpected<ClaimRegister::Failure> busy(std::string reason) {
-  return std::unexpected(ClaimRegister::Failure{std::move(reason), false});
+std::unexpected<RegisterFailure> busy(std::string reason) {
+  return std::unexpected(RegisterFailure{std::move(reason), false});
 }
 
 // "." of "name", "/" of "/name".
@@ -61,11 +64,11 @@ std::expected<std::string, int> contents(const std::string& path) {
 }
 
 // The text of the file of claims; empty if there is no file. It is an error if the directory is missing, too.
-std::expected<std::string, ClaimRegister::Failure> text_of(const std::string& path) {
+Outcome text_of(const std::string& path) {
   auto text = contents(path);
   if (text) return std::move(*text);
   if (text.error() == EFBIG) {
-    return std::unexpected(ClaimRegister::Failure{
+    return std::unexpected(RegisterFailure{
         format("it is larger than {} MiB, so it is not a file of claims", limits::kClaimFileBytes >> 20), true});
   }
   if (text.error() != ENOENT) return failed("it cannot be read", text.error());
@@ -78,7 +81,7 @@ std::expected<std::string, ClaimRegister::Failure> text_of(const std::string& pa
 
 Outcome claim_in(const std::string& text, const std::string& job) {
   auto claim = locate::claim_in_file(text, job);
-  if (!claim) return std::unexpected(ClaimRegister::Failure{claim.error().reason, true});
+  if (!claim) return std::unexpected(RegisterFailure{claim.error().reason, true});
   return std::move(*claim);
 }
 
@@ -99,9 +102,9 @@ int write_new(const std::string& path, const std::string& text) {
 
 // The failure if the file system has no reliable locks: two nodes could both write, and both believe that they hold the
 // claim.
-ClaimRegister::Failure no_locks(const std::string& why) {
+RegisterFailure no_locks(const std::string& why) {
   return {format("its file system has no reliable locks: {}; name a file on one that makes hard links, as NFS and "
-                 "Lustre do, or have the nodes meet at an endpoint or a TCPStore",
+                 "Lustre do, or have the nodes meet at an endpoint",
                  why),
           true};
 }
@@ -147,7 +150,7 @@ class Lock {
     return taken_ ? 0 : error == 0 ? EILSEQ : error;
   }
   // Why the lock is lost. Other nodes break a lock only if it is old.
-  ClaimRegister::Failure taken_away() const {
+  RegisterFailure taken_away() const {
     if (process::monotonic_ms() - taken_at_ms_ > kStaleLockMs / 2) return {"another node has broken its lock", false};
     return no_locks(format("it reported {} as made, but this node does not have it", printable(name_)));
   }
@@ -188,7 +191,7 @@ class Lock {
 Outcome replace(const std::string& path, const Lock& lock, const std::string& before, const std::string& job,
                 const std::string& desired) {
   const auto after = locate::file_with_claim(before, job, desired);
-  if (!after) return std::unexpected(ClaimRegister::Failure{after.error().reason, true});
+  if (!after) return std::unexpected(RegisterFailure{after.error().reason, true});
   if (after->empty()) {
     if (!lock.held()) return std::unexpected(lock.taken_away());
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return failed("it cannot be removed", errno);

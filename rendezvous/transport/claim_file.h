@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
+#include <string>
 
-#include "rendezvous/transport/claim_register.h"
+#include "rendezvous/locate/claimant.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
@@ -14,7 +15,7 @@ namespace elastic::transport {
 // another attempt will not mend: no such directory, no permission, a file that elastic-run has not written.
 namespace claim_file {
 
-using Outcome = std::expected<std::string, ClaimRegister::Failure>;
+using Outcome = locate::RegisterAnswer;
 
 // A lock that is older than this was left by a process that died. If its process was only stopped for so long,
 // locate::Tenure handles that.
@@ -32,17 +33,25 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
 
 }  // namespace claim_file
 
-// The claim of a job in a file that all nodes share. A thread of its own does all file operations, since the file
-// system may hang.
-class ClaimFile : public ClaimRegister {
+// The claim of a job (locate::claim_text) in a file that all nodes share, which is changed by compare-and-set only. One
+// call at a time. A thread of its own does all file operations, since the file system may hang.
+class ClaimFile {
  public:
+  // Gets the text of the present claim; empty if there is none.
+  using Done = std::function<void(locate::RegisterAnswer)>;
+
   ClaimFile(net::Loop& loop, std::string path, std::string job);
 
-  void read(Done done) override;
-  void compare_set(std::string expected, std::string desired, Done done) override;
-  void forget() override;
-  bool hangs() const override;
-  std::string name() const override;
+  // read() and compare_set() call `done` once, in a later turn of the loop, within some seconds.
+  void read(Done done);
+  // Replaces `expected` by `desired` if `expected` is the present text. An empty text means that there is no claim.
+  void compare_set(std::string expected, std::string desired, Done done);
+  // Cancels the callback of the present call, though the call may still take effect.
+  void forget();
+  // See MeetingPlace.
+  bool hangs() const;
+  // "file /shared/meeting".
+  std::string name() const;
 
  private:
   using Work = std::function<claim_file::Outcome()>;

@@ -15,14 +15,20 @@ namespace elastic::transport {
 using locate::RegisterAnswer;
 using process::boottime_ms;
 
-ClaimedPlace::ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, std::unique_ptr<ClaimRegister> claims,
-                           std::unique_ptr<ClaimRegister> renewals, ToStore to_store, OnHosting on_hosting)
+namespace {
+
+// How long it may take to resolve the name in a claim.
+constexpr std::int64_t kClaimResolveMs = 2'000;
+
+}  // namespace
+
+ClaimedPlace::ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting)
     : MeetingPlace(loop, settings, std::move(to_store), std::move(on_hosting)),
-      claims_(std::move(claims)),
-      renewals_(std::move(renewals)),
+      claims_(loop, settings.path, settings.job),
+      renewals_(loop, settings.path, settings.job),
       resolver_(loop),
       renewal_(loop),
-      claimant_({.place = claims_->name(),
+      claimant_({.place = claims_.name(),
                  .agent = format("{:016x}", process::random_number()),
                  .random = static_cast<std::uint32_t>(process::random_number()),
                  .loss_timeout_ms = settings.loss_timeout_ms,
@@ -37,7 +43,7 @@ void ClaimedPlace::find(bool belongs, OnFound on_found) {
 void ClaimedPlace::stop() {
   ++attempt_;
   on_found_ = nullptr;
-  claims_->forget();
+  claims_.forget();
 }
 
 void ClaimedPlace::withdraw(std::function<void()> done) {
@@ -53,22 +59,22 @@ void ClaimedPlace::perform(Claimant::Effects effects) {
 }
 
 void ClaimedPlace::perform(const Claimant::Read&) {
-  claims_->read([this](const RegisterAnswer& answer) { perform(claimant_.read(answer, boottime_ms())); });
+  claims_.read([this](const RegisterAnswer& answer) { perform(claimant_.read(answer, boottime_ms())); });
 }
 
 void ClaimedPlace::perform(const Claimant::Write& effect) {
-  claims_->compare_set(effect.expected, effect.desired,
-                       [this](const RegisterAnswer& answer) { perform(claimant_.written(answer, boottime_ms())); });
+  claims_.compare_set(effect.expected, effect.desired,
+                      [this](const RegisterAnswer& answer) { perform(claimant_.written(answer, boottime_ms())); });
 }
 
 void ClaimedPlace::perform(const Claimant::Renew& effect) {
-  renewals_->compare_set(effect.expected, effect.desired,
-                         [this](const RegisterAnswer& answer) { perform(claimant_.renewed(answer, boottime_ms())); });
+  renewals_.compare_set(effect.expected, effect.desired,
+                        [this](const RegisterAnswer& answer) { perform(claimant_.renewed(answer, boottime_ms())); });
 }
 
 void ClaimedPlace::perform(const Claimant::TakeBack& effect) {
-  claims_->compare_set(effect.expected, "",
-                       [this](const RegisterAnswer& answer) { perform(claimant_.taken_back(answer)); });
+  claims_.compare_set(effect.expected, "",
+                      [this](const RegisterAnswer& answer) { perform(claimant_.taken_back(answer)); });
 }
 
 void ClaimedPlace::perform(const Claimant::RenewAt& effect) {
@@ -78,7 +84,7 @@ void ClaimedPlace::perform(const Claimant::RenewAt& effect) {
 
 void ClaimedPlace::perform(const Claimant::StopRenewing&) {
   renewal_.stop();
-  renewals_->forget();
+  renewals_.forget();
 }
 
 void ClaimedPlace::perform(const Claimant::Open& effect) {
@@ -87,8 +93,7 @@ void ClaimedPlace::perform(const Claimant::Open& effect) {
       return perform(claimant_.not_opened(opened.error().text()));
     }
   }
-  const std::string address = locate::claim_address(settings_.node_address, claims_->own_address(),
-                                                    claims_->loopback_is_meant(), net::own_addresses());
+  const std::string address = locate::claim_address(settings_.node_address, net::own_addresses());
   perform(claimant_.opened(address, server()->port(), boottime_ms()));
 }
 
@@ -108,7 +113,7 @@ void ClaimedPlace::perform(const Claimant::NotFound& effect) {
 }
 
 void ClaimedPlace::found(Way way) {
-  claims_->forget();
+  claims_.forget();
   if (const OnFound call = std::exchange(on_found_, nullptr)) call(std::move(way));
 }
 

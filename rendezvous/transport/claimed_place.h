@@ -1,25 +1,23 @@
 #pragma once
 
 #include "rendezvous/locate/claimant.h"
-#include "rendezvous/transport/claim_register.h"
+#include "rendezvous/transport/claim_file.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
 
 namespace elastic::transport {
 
-// Finds the coordinator by a claim: carries out what locate::Claimant decides.
+// Finds the coordinator by a claim in a file: carries out what locate::Claimant decides.
 class ClaimedPlace : public MeetingPlace {
  public:
-  // `claims` and `renewals` are two registers of the same claim, so that reads and renewals do not wait for each other.
-  ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, std::unique_ptr<ClaimRegister> claims,
-               std::unique_ptr<ClaimRegister> renewals, ToStore to_store, OnHosting on_hosting);
+  ClaimedPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting);
 
   void find(bool belongs, OnFound on_found) override;
   void stop() override;
   void tried(locate::Tried how) override { claimant_.tried(how); }
   bool may_be_stale() const override { return true; }
   void withdraw(std::function<void()> done) override;
-  bool hangs() const override { return claims_->hangs() || renewals_->hangs(); }
+  bool hangs() const override { return claims_.hangs() || renewals_.hangs(); }
 
  private:
   using Claimant = locate::Claimant;
@@ -42,8 +40,9 @@ class ClaimedPlace : public MeetingPlace {
   void perform(const Claimant::Tell& effect);
   void found(Way way);
 
-  std::unique_ptr<ClaimRegister> claims_;
-  std::unique_ptr<ClaimRegister> renewals_;
+  // The same claim twice, so that reads and renewals do not wait for each other.
+  ClaimFile claims_;
+  ClaimFile renewals_;
   net::Resolver resolver_;
   net::Timer renewal_;
   Claimant claimant_;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "rendezvous/transport/claim_file.h"
-#include "rendezvous/transport/claim_store.h"
 #include "rendezvous/transport/claimed_place.h"
 #include "rendezvous/transport/endpoint_place.h"
 #include "src/base/log.h"
@@ -56,13 +54,7 @@ std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingS
   if (settings.place == MeetingSettings::Place::kEndpoint) {
     return std::make_unique<EndpointPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
   }
-  const auto make_register = [&]() -> std::unique_ptr<ClaimRegister> {
-    if (settings.place == MeetingSettings::Place::kFile)
-      return std::make_unique<ClaimFile>(loop, settings.path, settings.job);
-    return std::make_unique<ClaimStore>(loop, settings.host, settings.port, settings.job);
-  };
-  return std::make_unique<ClaimedPlace>(loop, settings, make_register(), make_register(), std::move(to_store),
-                                        std::move(on_hosting));
+  return std::make_unique<ClaimedPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
 }
 
 }  // namespace elastic::transport

@@ -25,7 +25,6 @@ struct MeetingSettings {
   enum class Place {
     kEndpoint,  // the node that binds the endpoint hosts the coordinator
     kFile,      // a claim in a file says which node hosts it
-    kTcpStore,  // a claim in a key of a PyTorch TCPStore, which the user runs at the endpoint, says so
   };
   std::string job = {};               // --rdzv-id
   std::optional<int> node_rank = {};  // --node-rank, if the user gave it
@@ -61,12 +60,11 @@ struct MeetingSettings {
   std::int64_t rejoin_ms = 30'000;
 };
 
-// "host0:29400", "[::1]:29400"; "TCPStore host0:29400"; "file /shared/meeting".
+// "host0:29400", "[::1]:29400"; "file /shared/meeting".
 inline std::string endpoint_text(const MeetingSettings& meeting) {
   if (meeting.place == MeetingSettings::Place::kFile) return format("file {}", printable(meeting.path));
-  const std::string store = meeting.place == MeetingSettings::Place::kTcpStore ? "TCPStore " : "";
   const std::size_t more = meeting.more_hosts.size();
-  return store + with_port(meeting.host, meeting.port) +
+  return with_port(meeting.host, meeting.port) +
          (more == 0 ? "" : format(" or {} more host{}", more, more == 1 ? "" : "s"));
 }
 

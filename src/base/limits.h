@@ -28,8 +28,6 @@ inline constexpr std::size_t kStorePayloadBytes = 8 * 1024 * 1024;
 inline constexpr std::size_t kStoreKeysPerCommand = 131072;
 // Replies that one client has not read yet, in bytes; above it nothing more is read of the client.
 inline constexpr std::size_t kStoreUnreadReplyBytes = 1024 * 1024;
-// What our own client sends in one request: keys and values.
-inline constexpr std::size_t kStoreClientBytes = 64 * 1024 * 1024;
 // What a store keeps in all, in bytes: values, queues and waits, with the memory around each below.
 // 1,024 workers may leave an object of the longest value each.
 inline constexpr std::size_t kStoreBytes = 10ULL * 1024 * 1024 * 1024;

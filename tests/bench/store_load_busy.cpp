@@ -15,8 +15,8 @@
 namespace elastic::store_load {
 namespace {
 
-using store::test::AnyReplyReader;
 using store::test::Reply;
+using store::test::ReplyReader;
 
 constexpr std::uint32_t kNonce = 0x0BADCAFE;
 
@@ -31,7 +31,7 @@ struct Client {
   std::string out;      // not yet taken by the kernel, from `sent` on
   std::size_t sent = 0;
   std::deque<std::int64_t> began_ns;  // of the operations that are not answered yet
-  AnyReplyReader reader;
+  ReplyReader reader;
   std::int64_t sum = 0;     // of ADD
   bool wants_room = false;  // to be told when the kernel takes more
 };
@@ -103,9 +103,9 @@ class Crowd {
     store::Bytes bytes;
     if (!client.socket.receive(bytes)) return std::unexpected(lost(options_, "it closed a connection"));
     while (!bytes.empty()) {
-      const AnyReplyReader::Step step = client.reader.next(bytes);
-      if (step == AnyReplyReader::Step::kReply) on_reply(client, now);
-      if (step == AnyReplyReader::Step::kNonsense) return std::unexpected(lost(options_, client.reader.reason()));
+      const ReplyReader::Step step = client.reader.next(bytes);
+      if (step == ReplyReader::Step::kReply) on_reply(client, now);
+      if (step == ReplyReader::Step::kNonsense) return std::unexpected(lost(options_, client.reader.reason()));
     }
     return {};
   }
@@ -160,7 +160,7 @@ class Answered {
     std::string request;
     if (options_.operation == "get") {
       shape_ = Reply::kText;
-      store::put_get(request, client.key);
+      store::test::put_get(request, client.key);
     } else if (options_.operation == "add") {
       shape_ = Reply::kI64;
       store::test::put_add(request, client.key, 1);

@@ -50,7 +50,7 @@ class Opening {
  public:
   Opening(const Options& options, const Address& address, std::size_t count, Histogram* latency)
       : options_(options), address_(address), latency_(latency), sockets_(count), began_ns_(count), state_(count) {
-    store::put_hello(greeting_);
+    store::test::put_hello(greeting_);
     store::test::put_ping(greeting_, kNonce);
   }
 

@@ -25,7 +25,7 @@ Status send_all(const Options& options, const Socket& socket, std::string_view b
 Status await(const Options& options, const std::vector<Socket>& sockets, store::test::Reply shape, std::int64_t right,
              Figures& figures, std::int64_t since_ns = 0) {
   Poller poller;
-  std::vector<store::test::AnyReplyReader> readers(sockets.size());
+  std::vector<store::test::ReplyReader> readers(sockets.size());
   for (std::size_t i = 0; i < sockets.size(); ++i) {
     readers[i].expect(shape);
     poller.add(sockets[i], i, EPOLLIN);
@@ -35,11 +35,11 @@ Status await(const Options& options, const std::vector<Socket>& sockets, store::
     if (events.empty()) return std::unexpected(lost(options, "it has not answered for ten seconds"));
     for (const epoll_event& event : events) {
       store::Bytes bytes;
-      store::test::AnyReplyReader& reader = readers[event.data.u64];
+      store::test::ReplyReader& reader = readers[event.data.u64];
       if (!sockets[event.data.u64].receive(bytes)) return std::unexpected(lost(options, "it closed a connection"));
       const auto step = reader.next(bytes);
-      if (step == store::test::AnyReplyReader::Step::kNeedMore) continue;
-      if (step == store::test::AnyReplyReader::Step::kNonsense || reader.number() != right || !bytes.empty()) {
+      if (step == store::test::ReplyReader::Step::kNeedMore) continue;
+      if (step == store::test::ReplyReader::Step::kNonsense || reader.number() != right || !bytes.empty()) {
         figures.error("a wrong reply");
       }
       if (since_ns != 0) figures.latency.add(now_ns() - since_ns);

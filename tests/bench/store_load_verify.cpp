@@ -14,9 +14,9 @@
 namespace elastic::store_load {
 namespace {
 
-using store::test::AnyReplyReader;
 using store::test::made_by;
 using store::test::Reply;
+using store::test::ReplyReader;
 using KeyList = std::vector<std::string>;
 using PairList = std::vector<std::pair<std::string, std::string>>;
 
@@ -117,9 +117,8 @@ class Questioner {
   Status receive(const std::string& name) {
     for (;;) {
       const auto step = reader_.next(unread_);
-      if (step == AnyReplyReader::Step::kReply) return {};
-      if (step == AnyReplyReader::Step::kNonsense)
-        return std::unexpected(lost(options_, name + ": " + reader_.reason()));
+      if (step == ReplyReader::Step::kReply) return {};
+      if (step == ReplyReader::Step::kNonsense) return std::unexpected(lost(options_, name + ": " + reader_.reason()));
       pollfd readable{socket_.fd(), POLLIN, 0};
       if (poll(&readable, 1, kPatienceMs) != 1) {
         return std::unexpected(lost(options_, name + " was not answered within ten seconds"));
@@ -142,7 +141,7 @@ class Questioner {
   std::vector<std::string>& verified_;
   Socket socket_;
   store::Bytes unread_;  // of the last receive(); a question has one reply, so none is left for another
-  AnyReplyReader reader_;
+  ReplyReader reader_;
 };
 
 // A WAIT and a BARRIER that another client ends.

@@ -14,7 +14,7 @@
 
 namespace elastic::simulation {
 
-// The file or the TCPStore that has the claim of one job. Each call takes effect at one moment, perhaps long after its
+// The file that has the claim of one job. Each call takes effect at one moment, perhaps long after its
 // caller has given it up, or without its caller hearing of it.
 class ClaimRegister {
  public:

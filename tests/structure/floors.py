@@ -43,7 +43,7 @@ ROOMS = {
     "rendezvous/store": ["rendezvous/protocol"],
     "rendezvous/coordinator": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/locate", "rendezvous/succession"],
     "rendezvous/agent": ["rendezvous/protocol", "rendezvous/succession"],
-    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/locate", "rendezvous/coordinator", "rendezvous/store"],
+    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/locate", "rendezvous/coordinator"],
     "cli/run": [],
 }
 
@@ -52,7 +52,7 @@ PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/claim",
     "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/tenure",
-    "rendezvous/store/codec", "rendezvous/store/keyspace", "rendezvous/store/requests",
+    "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
     "cli/run/final_status", "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/numa_plan", "cli/command_words",

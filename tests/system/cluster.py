@@ -14,8 +14,8 @@ LOSS_TIMEOUT = 5  # seconds, of which a lease is three fifths, and a claim renew
 
 
 class Cluster:
-    """Nodes of one job on hosts of their own, which meet in a file that all hosts reach, in a TCPStore that runs on one
-    more host, or at the address of the first host, or of one more whose coordinator runs alone."""
+    """Nodes of one job on hosts of their own, which meet in a file that all hosts reach, or at the address of the first
+    host, or of one more whose coordinator runs alone."""
 
     def __init__(self, elastic_run, static_c, network, place):
         """What all hosts reach is in the directory `place`."""
@@ -25,11 +25,12 @@ class Cluster:
         self._done = pathlib.Path(elastic_run.directory) / "done"
         self._shared = place / "shared"
         self._shared.mkdir()
+        self._mounts = place
         self.nodes = []
 
     def start(self, count, nnodes, kind="file", conf="", loss_timeout=LOSS_TIMEOUT):
         self.hosts = list(self._network(count))
-        endpoint = str(self._shared / "meeting")
+        endpoint = ""
         if kind == "endpoint":
             endpoint = f"{self.hosts[0].address}:29400"
         elif kind == "alone":
@@ -38,14 +39,11 @@ class Cluster:
             self.coordinator = self._run.start("--coordinator-only", f"--rdzv-endpoint={endpoint}",
                                                preexec_fn=self.coordinator_host.enter)
             self.coordinator.wait_for_line("the coordinator listens")
-        elif kind == "tcpstore":
-            self.store_host = self._network.add()
-            store = self._run.start("--store-only", "--port=0", preexec_fn=self.store_host.enter)
-            endpoint = f"{self.store_host.address}:" + store.wait_for_line(r"listens on port (\d+)").group(1)
-        place = f"store_type={kind}" if kind in ("file", "tcpstore") else ""
+        place = "store_type=file" if kind == "file" else ""
         conf = ",".join(filter(None, [place, f"loss_timeout={loss_timeout},last_call_timeout=60", conf]))
-        self._command = [f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}",
+        self._command = [f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d",
                          "--rdzv-id=job", f"--rdzv-conf={conf}", "--log-level=debug", "--no-python", self._program]
+        self._endpoint = endpoint
         for host in self.hosts:
             self.join(host)
             # The first hosts the coordinator.
@@ -54,8 +52,22 @@ class Cluster:
         self.round_of(self.nodes)
 
     def join(self, host):
-        self.nodes.append(self._run.start(*self._command, preexec_fn=host.enter))
+        if not self._endpoint and not self._mount_of(host).is_symlink():
+            self.reach_file(host)
+        endpoint = self._endpoint or self._mount_of(host) / "meeting"
+        self.nodes.append(self._run.start(f"--rdzv-endpoint={endpoint}", *self._command, preexec_fn=host.enter))
         return self.nodes[-1]
+
+    def _mount_of(self, host):
+        """The directory of the file, as this host sees it."""
+        return self._mounts / host.name
+
+    def reach_file(self, host):
+        self._mount_of(host).symlink_to(self._shared)
+
+    def lose_file(self, host):
+        """The file is not there for this host any more; for the others it is."""
+        self._mount_of(host).unlink()
 
     def round_of(self, nodes):
         """Waits for the workers of a round of these nodes and no others."""

@@ -1,5 +1,5 @@
-"""Nodes that meet by a claim, in a file or a TCPStore: whatever the network does between them, and between them and
-the place, no two workers hold one rank at the same time."""
+"""Nodes that meet by a claim in a file: whatever the network does between them, and between them and the file, no two
+workers hold one rank at the same time."""
 # ctest: long
 # ctest: clock
 # ctest: nodes
@@ -43,14 +43,14 @@ def test_of_two_halves_one_trains_while_they_are_cut_apart_and_both_when_they_ar
     cluster.end()
 
 
-def test_a_host_that_is_cut_off_from_the_place_ends_its_workers_before_others_take_over_and_joins_them(cluster):
-    cluster.start(3, "1:3", kind="tcpstore")
-    cluster.cut(cluster.hosts[:1], [cluster.store_host])
+def test_a_host_that_does_not_reach_the_file_ends_its_workers_before_others_take_over_and_joins_them(cluster):
+    cluster.start(3, "1:3")
+    cluster.lose_file(cluster.hosts[0])
     cluster.nodes[0].wait_for_line("does not accept the renewal of this node's claim")
     cluster.round_of(cluster.nodes[1:])
     cluster.assert_no_rank_lived_twice()
     assert len(hosts_of(cluster.nodes[1:])) == 1
-    cluster.heal(cluster.hosts[:1], [cluster.store_host])
+    cluster.reach_file(cluster.hosts[0])
     cluster.nodes[0].wait_for_line("this node does not host the coordinator any more")
     cluster.round_of(cluster.nodes)
     cluster.assert_no_rank_lived_twice()

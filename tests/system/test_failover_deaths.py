@@ -57,7 +57,7 @@ def lose_host(host, node):
     ("endpoint", lose_launcher), ("endpoint", lose_guardian),
     pytest.param("endpoint", lose_node, marks=pytest.mark.gate),
     pytest.param("endpoint", lose_host, marks=pytest.mark.gate),
-    ("file", lose_launcher), ("tcpstore", lose_host)])
+    ("file", lose_launcher), ("file", lose_host)])
 def test_the_others_go_on_whatever_is_lost_of_the_coordinators_node(cluster, kind, lose):
     nodes = begin(cluster, 4, kind)
     lose(cluster.hosts[0], nodes[0])
@@ -113,10 +113,12 @@ def test_one_side_goes_on_while_a_job_of_four_nodes_is_cut_and_all_of_them_when_
 
 
 def test_a_coordinators_host_whose_cable_was_pulled_is_a_node_when_it_is_in_again(cluster):
-    nodes = begin(cluster, 4, "tcpstore")
+    nodes = begin(cluster, 4, "file")
     cluster.hosts[0].silence()
+    cluster.lose_file(cluster.hosts[0])
     cluster.round_of(nodes[1:])
     cluster.hosts[0].restore()
+    cluster.reach_file(cluster.hosts[0])
     cluster.round_of(nodes)
     cluster.assert_no_rank_lived_twice()
     cluster.end()
@@ -155,9 +157,8 @@ def test_the_others_go_on_when_the_coordinator_and_its_first_successor_are_kille
     cluster.end()
 
 
-@pytest.mark.parametrize("kind", ["file", "tcpstore"])
-def test_the_others_go_on_when_the_next_coordinator_is_killed_as_soon_as_it_has_claimed_the_job(cluster, kind):
-    nodes = begin(cluster, 4, kind)
+def test_the_others_go_on_when_the_next_coordinator_is_killed_as_soon_as_it_has_claimed_the_job(cluster):
+    nodes = begin(cluster, 4, "file")
     lose_node(None, nodes[0])
     left = nodes[1:]
     second = first_that_says("this node hosts the coordinator", left)

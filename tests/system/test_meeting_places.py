@@ -1,4 +1,4 @@
-"""Nodes that meet by a file or by PyTorch's TCPStore: any of them hosts the coordinator, and another takes it over."""
+"""Nodes that meet by a file: any of them hosts the coordinator, and another takes it over."""
 # ctest: long
 # ctest: gate-cases
 # ctest: clock
@@ -30,13 +30,10 @@ HOSTS = r"this node hosts the coordinator at (\S+):(\d+), in"
 class FileMeeting:
     """A file in a directory that all nodes share."""
 
-    kind = "file"
-
     def __init__(self, place):
         (place / "shared").mkdir()
         self.path = place / "shared" / "meeting"
         self.endpoint = str(self.path)
-        self.name = f"file {self.path}"
 
     def claim(self, job="job"):
         if not self.path.exists():
@@ -56,43 +53,6 @@ class FileMeeting:
     def is_clean(self):
         return os.listdir(self.path.parent) == []
 
-    def end(self):
-        pass
-
-
-class StoreMeeting:
-    """PyTorch's own server, which the test runs."""
-
-    kind = "tcpstore"
-
-    def __init__(self):
-        from store_servers import TorchServer, client  # here: PyTorch takes seconds to import, and nobody else needs it
-
-        self.server = TorchServer()
-        self.store = client(self.server)
-        self.endpoint = f"127.0.0.1:{self.server.port}"
-        self.name = f"TCPStore 127.0.0.1:{self.server.port}"
-
-    def claim(self, job="job"):
-        key = f"elastic-run/{job}/coordinator"
-        text = self.store.get(key) if self.store.check([key]) else b""
-        return json.loads(text) if text else None
-
-    def put(self, port, agent="gone", job="job"):
-        self.store.set(f"elastic-run/{job}/coordinator",
-                       json.dumps({"version": 3, "address": "127.0.0.1", "port": port, "agent": agent} | RENEWED))
-
-    def until_renewed(self):
-        before = self.claim()["renewals"]
-        wait_until(lambda: self.claim()["renewals"] != before, what="the claim to be renewed")
-
-    def is_clean(self):
-        return self.claim() is None
-
-    def end(self):
-        del self.store
-        self.server.end()
-
 
 @pytest.fixture
 def in_memory(tmp_path):
@@ -103,15 +63,8 @@ def in_memory(tmp_path):
         yield pathlib.Path(place)
 
 
-@pytest.fixture(params=["file", "tcpstore"])
-def meeting(request, in_memory):
-    made = FileMeeting(in_memory) if request.param == "file" else StoreMeeting()
-    yield made
-    made.end()
-
-
 @pytest.fixture
-def by_file(in_memory):
+def meeting(in_memory):
     return FileMeeting(in_memory)
 
 
@@ -121,7 +74,7 @@ def node(elastic_run, script):
     worker = script("worker.py", WORKER)
 
     def start(meeting, *arguments, nnodes="2", conf="", job="job", script_arguments=(), level="info", **popen):
-        settings = ",".join(filter(None, [f"store_type={meeting.kind}", "last_call_timeout=1", conf]))
+        settings = ",".join(filter(None, ["store_type=file", "last_call_timeout=1", conf]))
         return elastic_run.start(
             f"--nnodes={nnodes}", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint={meeting.endpoint}",
             f"--rdzv-id={job}", f"--rdzv-conf={settings}", f"--log-level={level}", *arguments, worker,
@@ -186,29 +139,29 @@ def test_the_claim_of_a_dead_job_is_taken_over_when_it_is_not_good_any_more(node
 
 
 @pytest.mark.parametrize("version", [2, 4])
-def test_a_file_that_another_version_has_written_is_left_alone(node, by_file, version):
+def test_a_file_that_another_version_has_written_is_left_alone(node, meeting, version):
     text = json.dumps({"version": version, "jobs": {}})
-    by_file.path.write_text(text)
-    result = node(by_file).wait()
+    meeting.path.write_text(text)
+    result = node(meeting).wait()
     assert result.returncode == 1
     assert "it was written by another version of elastic-run" in result.stderr
-    assert by_file.path.read_text() == text
+    assert meeting.path.read_text() == text
 
 
-def test_a_claim_is_renewed_while_its_job_runs(node, by_file):
+def test_a_claim_is_renewed_while_its_job_runs(node, meeting):
     # Every other second: it is held, and the nodes are not lost, however busy the machine is.
-    nodes = [node(by_file, conf="loss_timeout=10") for _ in range(2)]
+    nodes = [node(meeting, conf="loss_timeout=10") for _ in range(2)]
     for each in nodes:
         environments(each, 1)
-    first = by_file.claim()
-    wait_until(lambda: by_file.claim()["renewals"] > first["renewals"], what="the claim to be renewed")
-    now = by_file.claim()
+    first = meeting.claim()
+    wait_until(lambda: meeting.claim()["renewals"] > first["renewals"], what="the claim to be renewed")
+    now = meeting.claim()
     assert now == first | {"renewals": now["renewals"]}
     end_all(nodes)
-    assert by_file.is_clean()
+    assert meeting.is_clean()
 
 
-def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, by_file):
+def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
     class Greeting(socketserver.BaseRequestHandler):
         def handle(self):
             self.request.sendall(b"SSH-2.0-somebody\r\n")
@@ -218,8 +171,8 @@ def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, by_file):
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        by_file.put(server.server_address[1])
-        nodes = [node(by_file, script_arguments=["0"]) for _ in range(2)]
+        meeting.put(server.server_address[1])
+        nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
         results = results_of(nodes)
     finally:
         server.shutdown()
@@ -228,10 +181,10 @@ def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, by_file):
     assert ", and the server there is not a coordinator" in told_takeover(nodes)
 
 
-def test_a_claim_that_leads_to_silence_is_taken_over_when_it_is_not_good_any_more(node, by_file):
+def test_a_claim_that_leads_to_silence_is_taken_over_when_it_is_not_good_any_more(node, meeting):
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:  # connects, and never says a word
-        by_file.put(silent.getsockname()[1])
-        nodes = [node(by_file, script_arguments=["0"]) for _ in range(2)]
+        meeting.put(silent.getsockname()[1])
+        nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
         results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
     told_takeover(nodes)
@@ -259,9 +212,9 @@ def acting(nodes, meeting):
     return found
 
 
-@pytest.mark.parametrize("killed, meeting", [
-    pytest.param("node", "file", marks=[pytest.mark.gate, pytest.mark.timing]),  # kind A: T = 5 s
-    ("outer process", "tcpstore")], indirect=["meeting"])
+@pytest.mark.parametrize("killed", [
+    pytest.param("node", marks=[pytest.mark.gate, pytest.mark.timing]),  # kind A: T = 5 s
+    "outer process"])
 def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, meeting, killed):
     nodes = [node(meeting, nnodes="2:3", conf=ALL_COME) for _ in range(3)]
     for each in nodes:
@@ -300,27 +253,27 @@ def test_the_port_and_the_address_can_be_given(node, meeting):
     end_all(nodes)
 
 
-def test_a_node_killed_between_bind_and_write_is_in_nobodys_way(node, by_file):
-    lock = by_file.path.with_name("meeting.lock")
+def test_a_node_killed_between_bind_and_write_is_in_nobodys_way(node, meeting):
+    lock = meeting.path.with_name("meeting.lock")
     lock.write_text("somebody")
-    first = node(by_file, script_arguments=["0"], level="debug")
+    first = node(meeting, script_arguments=["0"], level="debug")
     first.wait_for_line("claiming file .* no node had claimed it")
     for pid in (first.pid, first.launcher()):
         os.kill(pid, signal.SIGKILL)
     first.wait()
     lock.unlink()
-    nodes = [node(by_file, script_arguments=["0"]) for _ in range(2)]
+    nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
     assert [result.returncode for result in results_of(nodes)] == [0, 0]
     assert len(hosts(nodes)) == 1
 
 
-def test_a_lock_that_a_dead_node_left_is_broken(node, by_file):
-    lock = by_file.path.with_name("meeting.lock")
+def test_a_lock_that_a_dead_node_left_is_broken(node, meeting):
+    lock = meeting.path.with_name("meeting.lock")
     lock.write_text("somebody")
     os.utime(lock, (lock.stat().st_mtime - 60,) * 2)
-    nodes = [node(by_file, script_arguments=["0"]) for _ in range(2)]
+    nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
     assert [result.returncode for result in results_of(nodes)] == [0, 0]
-    assert by_file.is_clean()
+    assert meeting.is_clean()
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of system calls are those of x86-64")
@@ -328,25 +281,25 @@ def test_a_lock_that_a_dead_node_left_is_broken(node, by_file):
     (95, "no hard link can be made: Operation not supported"),
     (0, r"it reported \S+/meeting\.lock as made, but this node does not have it"),  # says yes, and does nothing
 ])
-def test_a_file_system_that_gives_no_locks_is_refused_at_once(node, elastic_run, by_file, refusing, error, why):
+def test_a_file_system_that_gives_no_locks_is_refused_at_once(node, elastic_run, meeting, refusing, error, why):
     program = [*refusing(f"{error} 86"), *refusing(f"{error} 265"), elastic_run.binary]  # link, linkat
-    result = node(by_file, program=program).wait()
+    result = node(meeting, program=program).wait()
     assert result.returncode == 1
     assert re.search(rf"its file system has no reliable locks: {why}; name a file on one that makes hard links",
                      result.stderr)
-    assert by_file.is_clean()
+    assert meeting.is_clean()
 
 
-def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, by_file, deaf_server, tmp_path):
-    by_file.endpoint = str(tmp_path / "deaf" / "meeting")
-    waiting = node(by_file, conf="join_timeout=4", preexec_fn=deaf_server.mount_here)
+def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, meeting, deaf_server, tmp_path):
+    meeting.endpoint = str(tmp_path / "deaf" / "meeting")
+    waiting = node(meeting, conf="join_timeout=4", preexec_fn=deaf_server.mount_here)
     result = waiting.wait()
     assert result.returncode == 1
     assert "its file system does not answer" in result.stderr
 
 
-def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network, node, by_file):
-    nodes = [node(by_file, nnodes="3", script_arguments=["0"], preexec_fn=host.enter) for host in network(3)]
+def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network, node, meeting):
+    nodes = [node(meeting, nnodes="3", script_arguments=["0"], preexec_fn=host.enter) for host in network(3)]
     results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0, 0], results
     [host] = hosts(nodes)
@@ -359,20 +312,20 @@ def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network,
     ("{worker}", "it holds something that elastic-run has not written"),
     ("/proc/self/exe", "it is larger than 2 MiB, so it is not a file of claims"),
 ])
-def test_a_file_that_cannot_be_is_refused_at_once(node, by_file, tmp_path, endpoint, message):
+def test_a_file_that_cannot_be_is_refused_at_once(node, meeting, tmp_path, endpoint, message):
     worker = tmp_path / "worker.py"
-    by_file.endpoint = endpoint.format(shared=by_file.path.parent, worker=worker)
+    meeting.endpoint = endpoint.format(shared=meeting.path.parent, worker=worker)
     before = worker.read_bytes()
-    result = node(by_file).wait()
+    result = node(meeting).wait()
     assert result.returncode == 1
-    assert re.search(f"file {re.escape(by_file.endpoint)}: {message}", result.stderr), result
+    assert re.search(f"file {re.escape(meeting.endpoint)}: {message}", result.stderr), result
     assert worker.read_bytes() == before
 
 
 @pytest.mark.parametrize("arguments, message", [
     (["--rdzv-endpoint=/shared/x"], "nodes that meet by a file need store_type=file in --rdzv-conf"),
     (["--rdzv-conf=store_type=file"], "nothing says by which file the nodes meet"),
-    (["--rdzv-conf=store_type=tcpstore"], "nothing says where the TCPStore is"),
+    (["--rdzv-conf=store_type=tcpstore"], "store_type must be tcp or file, not 'tcpstore'"),
     (["--rdzv-endpoint=/x", "--rdzv-conf=store_type=file,coordinator_port=70000"], "coordinator_port=70000 is not a port"),
     (["--coordinator-only", "--rdzv-endpoint=/x", "--rdzv-conf=store_type=file"],
      "--coordinator-only listens at an endpoint of its own, for any job"),
@@ -392,13 +345,3 @@ def test_a_dry_run_names_the_place_and_who_would_host(elastic_run, script):
     assert result.returncode == 0
     assert re.search(r"^endpoint +file /shared/meeting ", result.stdout, re.MULTILINE)
     assert "the node that file /shared/meeting names, or else the first node to claim it" in result.stdout
-
-
-def test_a_tcpstore_that_is_not_there_is_waited_for_and_named(node, elastic_run):
-    class Nowhere:
-        kind = "tcpstore"
-        endpoint = f"127.0.0.1:{free_port()}"
-
-    result = node(Nowhere, conf="join_timeout=2").wait()
-    assert result.returncode == 1
-    assert re.search("found no coordinator at .* within 2 s", result.stderr) and "Connection refused" in result.stderr
