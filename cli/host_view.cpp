@@ -1,6 +1,5 @@
 #include "cli/host_view.h"
 
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -15,8 +14,8 @@
 #include <vector>
 
 #include "src/base/check.h"
+#include "src/base/read_file.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 #include "src/numa/read_topology.h"
 #include "src/process/devices.h"
 #include "src/process/other_devices.h"
@@ -90,19 +89,10 @@ numa::Topology ThisHost::numa_topology(numa::Mode mode, const std::optional<std:
 }
 
 Result<std::string> ThisHost::read_file(const std::string& path, std::size_t most) const {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return fail_errno(printable(path), errno, "");
-  std::string text(most + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t count = read(file.get(), text.data() + size, text.size() - size);
-    if (count < 0) return fail_errno(printable(path), errno, "");
-    if (count == 0) break;
-    size += static_cast<std::size_t>(count);
-  }
-  if (size > most) return fail(printable(path), format("it is longer than {} bytes", most));
-  text.resize(size);
-  return text;
+  auto text = elastic::read_file(path, most + 1);
+  if (!text) return fail_errno(printable(path), text.error(), "");
+  if (text->size() > most) return fail(printable(path), format("it is longer than {} bytes", most));
+  return *std::move(text);
 }
 
 std::string ThisHost::random_uuid() const {

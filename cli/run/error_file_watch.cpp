@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/run/file_part.h"
+#include "src/base/read_file.h"
 #include "src/base/unique_fd.h"
 #include "src/report/error_file.h"
 
@@ -96,7 +96,7 @@ void ErrorFileWatch::read(const std::shared_ptr<Round>& round, std::size_t local
   if (std::exchange(worker.is_read, true)) return;
   const auto is_whole = std::make_shared<bool>(false);
   const auto work = [path = worker.path, is_whole] {
-    const auto text = read_part(path, 0, report::kErrorFileBytes + 1);
+    const auto text = read_file(path, report::kErrorFileBytes + 1);
     *is_whole = text && report::is_whole_record(*text);
   };
   files_.post(worker.path, work, [this, weak = std::weak_ptr(round), local_rank, is_whole] {

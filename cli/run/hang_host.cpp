@@ -1,19 +1,16 @@
 #include "cli/run/hang_host.h"
 
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
 #include "cli/run/worker_environment.h"
 #include "health/evidence/store_waiters.h"
 #include "health/hang/late_dumps.h"
+#include "src/base/read_file.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 #include "src/net/local_host.h"
 
 namespace elastic::run {
@@ -35,11 +32,7 @@ std::int64_t raw_us() {
 
 // A file of /proc/PID that takes none of the process's locks. Empty if it cannot be read.
 std::string text_of(pid_t pid, std::string_view name) {
-  const UniqueFd file(open(format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::array<char, 4096> buffer{};
-  const ssize_t count = read(file.get(), buffer.data(), buffer.size());
-  return count > 0 ? std::string(buffer.data(), static_cast<std::size_t>(count)) : std::string();
+  return read_file(format("/proc/{}/{}", pid, name), 4096).value_or("");
 }
 
 evidence::ProcessSample sample_of(pid_t pid) {

@@ -14,10 +14,10 @@
 #include <map>
 #include <utility>
 
-#include "cli/run/file_part.h"
 #include "cli/run/whole_file.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/base/read_file.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/output/write_all.h"
@@ -61,7 +61,7 @@ void read_tail(report::FailedWorker& worker, const std::string& path) {
   }
   const off_t start = std::max<off_t>(0, status.st_size - static_cast<off_t>(report::kTailBytes));
   worker.tail.source = path;
-  worker.tail.bytes = read_part(path, start, report::kTailBytes).value_or("");
+  worker.tail.bytes = read_file(path, report::kTailBytes, start).value_or("");
   if (start > 0) worker.tail.lines_before.reset();
 }
 
@@ -79,10 +79,10 @@ std::string read_files(report::FailedWorker& worker, const std::vector<WorkerStd
   if (index < stderrs.size() && !stderrs[index].file.empty()) read_tail(worker, stderrs[index].file);
   if (logs == nullptr) return "";
   const std::string path = logs->rank_file(attempt, worker.local_rank, "error.json");
-  auto text = read_part(path, 0, report::kErrorFileBytes + 1);
+  auto text = read_file(path, report::kErrorFileBytes + 1);
   if (!text) {
-    if (errno == ENOENT) return "";
-    worker.error_file_problem = errno_text(errno);
+    if (text.error() == ENOENT) return "";
+    worker.error_file_problem = errno_text(text.error());
   }
   worker.error_file = path;
   if (!text) return "";

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "src/base/log.h"
+#include "src/base/read_file.h"
 #include "src/base/result.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -24,21 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kExitUsage = 2;
-
-Result<std::string> read_whole(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!file) return fail_errno(printable(path), errno);
-  std::string text;
-  std::string piece(1024 * 1024, '\0');
-  while (text.size() <= report::kFailureJsonBytes) {
-    const ssize_t count = read(file.get(), piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno(printable(path), errno);
-    if (count == 0) break;
-    text.append(piece, 0, static_cast<std::size_t>(count));
-  }
-  return text;
-}
 
 // Finds the failure.json of a run's directory, or those of the runs right below it.
 Result<std::vector<std::string>> reports_in(const std::string& directory) {
@@ -67,8 +53,8 @@ Result<report::JobReport> read_reports(const std::vector<std::string>& directori
     const auto paths = reports_in(directory);
     if (!paths) return std::unexpected(paths.error());
     for (const std::string& path : *paths) {
-      const auto text = read_whole(path);
-      if (!text) return std::unexpected(text.error());
+      const auto text = read_file(path, report::kFailureJsonBytes + 1);
+      if (!text) return fail_errno(printable(path), text.error());
       auto parsed = report::parse_failure_json(*text, path);
       if (!parsed) return std::unexpected(std::move(parsed.error()));
       reports.push_back(std::move(*parsed));

@@ -1,6 +1,5 @@
 #include "cli/run/stacks_only.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +17,9 @@
 #include "cli/run/stacks_of_job.h"
 #include "health/stacks/document.h"
 #include "src/base/log.h"
+#include "src/base/read_file.h"
 #include "src/base/result.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 #include "src/net/loop.h"
 #include "src/output/write_all.h"
 #include "src/process/descendants.h"
@@ -31,20 +30,6 @@ namespace elastic::run {
 namespace {
 
 constexpr std::size_t kMostEnvironment = 2 * 1024 * 1024;
-
-// The environment that a process was started with; nothing where it may not be read.
-std::optional<std::string> environment_of(pid_t pid) {
-  const UniqueFd file(open(format("/proc/{}/environ", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::string text;
-  std::array<char, 16 * 1024> piece{};
-  ssize_t count = 0;
-  while (text.size() < kMostEnvironment && (count = read(file.get(), piece.data(), piece.size())) > 0) {
-    text.append(piece.data(), static_cast<std::size_t>(count));
-  }
-  if (count < 0) return {};
-  return text;
-}
 
 // The rank that a worker has been given; nothing where the process is none. The kernel's copy of its environment ends
 // each entry with NUL.
@@ -87,7 +72,7 @@ std::vector<StacksTarget> workers_of(pid_t launcher) {
   const std::vector<process::ProcessFacts> all = process::descendants_of(launcher);
   for (const process::ProcessFacts& facts : all) {
     if (facts.session != facts.pid) continue;
-    const auto environment = environment_of(facts.pid);
+    const auto environment = read_file(format("/proc/{}/environ", facts.pid), kMostEnvironment);
     const auto rank = environment ? rank_in(*environment) : std::nullopt;
     // Of what may not be read nobody knows whether it is a worker, and why it may not be read is worth telling.
     if (environment && !rank && !is_warm_worker(facts)) continue;

@@ -15,6 +15,7 @@
 
 #include "health/hang_evidence/recorder_places.h"
 #include "health/probe/attempt.h"
+#include "src/base/read_file.h"
 #include "src/base/text.h"
 
 namespace elastic::evidence {
@@ -33,16 +34,9 @@ struct Place {
 
 // What its own environment names; nothing also where it cannot be read.
 std::optional<std::string> named_by(std::int64_t pid) {
-  const UniqueFd file(open(format("/proc/{}/environ", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::string text;
-  std::array<char, 64 * 1024> piece{};
-  while (text.size() < kMostEnvironmentBytes) {
-    const ssize_t count = read(file.get(), piece.data(), piece.size());
-    if (count <= 0) break;
-    text.append(piece.data(), static_cast<std::size_t>(count));
-  }
-  return hang::recorder_places(hang::environment_in(text)).control;
+  const auto text = read_file(format("/proc/{}/environ", pid), kMostEnvironmentBytes);
+  if (!text) return {};
+  return hang::recorder_places(hang::environment_in(*text)).control;
 }
 
 std::optional<Place> place_of(const Worker& worker, const std::optional<std::string>& common) {

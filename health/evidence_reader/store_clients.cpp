@@ -1,11 +1,9 @@
 #include "health/evidence_reader/store_clients.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <map>
 #include <set>
 #include <string>
@@ -13,8 +11,8 @@
 #include <utility>
 
 #include "health/evidence/tcp_table.h"
+#include "src/base/read_file.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 
 namespace elastic::evidence {
 namespace {
@@ -24,25 +22,12 @@ constexpr std::size_t kMostTableBytes = 32 * 1024 * 1024;
 // Descriptors of a process that are looked at.
 constexpr int kMostDescriptors = 65'536;
 
-std::string table_of(const char* path) {
-  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  std::string text;
-  std::array<char, 64 * 1024> piece{};
-  while (file && text.size() < kMostTableBytes) {
-    const ssize_t count = read(file.get(), piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    text.append(piece.data(), static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
 // The connections that somebody waits over, by their sockets.
 std::map<std::uint64_t, std::string> sockets_of(const std::vector<std::string>& peers) {
   const std::set<std::string_view> wanted(peers.begin(), peers.end());
   std::map<std::uint64_t, std::string> sockets;
   for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
-    read_tcp_table(table_of(table), [&](std::string own, std::uint64_t inode) {
+    read_tcp_table(read_file(table, kMostTableBytes).value_or(""), [&](std::string own, std::uint64_t inode) {
       if (wanted.contains(own)) sockets.emplace(inode, std::move(own));
     });
   }

@@ -1,17 +1,15 @@
 #include "health/evidence_reader/worker_samples.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <string_view>
 #include <thread>
 
+#include "src/base/read_file.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 
 namespace elastic::evidence {
 namespace {
@@ -22,19 +20,7 @@ constexpr std::string_view kThreadOfDumps = "pt_nccl_heartbt";
 // Threads of a process that are looked at.
 constexpr std::size_t kMostThreads = 4096;
 
-std::string text_of(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  std::string text;
-  if (!file) return text;
-  char piece[4096];
-  while (text.size() < kProcFileBytes) {
-    const ssize_t count = read(file.get(), piece, sizeof piece);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    text.append(piece, static_cast<std::size_t>(count));
-  }
-  return text;
-}
+std::string text_of(const std::string& path) { return read_file(path, kProcFileBytes).value_or(""); }
 
 // Whether a process has a thread of this name. It takes no lock that the process may hold for long.
 bool has_thread(std::int64_t pid, std::string_view name) {

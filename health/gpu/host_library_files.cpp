@@ -1,8 +1,10 @@
 #include "health/gpu/host_library_files.h"
 
 #include <filesystem>
-#include <fstream>
 #include <system_error>
+#include <utility>
+
+#include "src/base/read_file.h"
 
 namespace elastic::health {
 namespace {
@@ -36,13 +38,10 @@ std::optional<std::string> HostLibraryFiles::resolved(const std::string& path) c
 }
 
 std::optional<std::string> HostLibraryFiles::text_of_file(const std::string& path) const {
-  if (!is_file(path)) return {};  // opening a pipe would wait for a writer
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  std::string text(kMostBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+  if (!is_file(path)) return {};
+  auto text = read_file(path, kMostBytes);
+  if (!text) return {};
+  return *std::move(text);
 }
 
 }  // namespace elastic::health

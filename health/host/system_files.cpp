@@ -1,14 +1,10 @@
 #include "health/host/system_files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
+#include "src/base/read_file.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 
 namespace elastic::health {
 namespace {
@@ -20,18 +16,7 @@ constexpr std::size_t kWordBytes = 64;         // the most that read_word() retu
 
 }  // namespace
 
-std::string read_text(const std::string& path) {
-  // With O_NONBLOCK, opening and reading a pipe do not wait for its other end.
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (file && text.size() < kFileBytes) {
-    const ssize_t count = read(file.get(), buffer.data(), buffer.size());
-    if (count <= 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  return text;
-}
+std::string read_text(const std::string& path) { return read_file(path, kFileBytes).value_or(""); }
 
 std::string read_word(const std::string& path) { return printable(trim(read_text(path)), kWordBytes); }
 

@@ -14,6 +14,7 @@
 #include "rendezvous/locate/claim.h"
 #include "rendezvous/locate/tenure.h"
 #include "src/base/limits.h"
+#include "src/base/read_file.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 #include "src/process/clock.h"
@@ -49,18 +50,9 @@ std::string directory_of(const std::string& path) {
 
 // The contents of a file; the value of errno if it cannot be read.
 std::expected<std::string, int> contents(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) return std::unexpected(errno);
-  std::string out;
-  char piece[8192];
-  for (;;) {
-    const ssize_t count = ::read(file.get(), piece, sizeof piece);
-    if (count == 0) return out;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return std::unexpected(errno);
-    out.append(piece, static_cast<std::size_t>(count));
-    if (out.size() > limits::kClaimFileBytes) return std::unexpected(EFBIG);
-  }
+  auto text = read_file(path, limits::kClaimFileBytes + 1);
+  if (text && text->size() > limits::kClaimFileBytes) return std::unexpected(EFBIG);
+  return text;
 }
 
 // The text of the file of claims; empty if there is no file. It is an error if the directory is missing, too.

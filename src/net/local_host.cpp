@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <iterator>
 
 #include "src/base/address.h"
 #include "src/base/hosts_file.h"
+#include "src/base/read_file.h"
 #include "src/base/unique_fd.h"
 
 namespace elastic::net {
+namespace {
+
+constexpr std::size_t kHostsBytes = 1 << 20;  // of a longer /etc/hosts the rest is not read
+
+}  // namespace
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -23,9 +27,7 @@ std::string host_name() {
 std::string full_host_name() {
   std::string name = host_name();
   if (name.contains('.')) return name;
-  std::ifstream file("/etc/hosts", std::ios::binary);
-  const std::string hosts{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::string full = full_name_in_hosts(hosts, name);
+  std::string full = full_name_in_hosts(read_file("/etc/hosts", kHostsBytes).value_or(""), name);
   return full.empty() ? name : full;
 }
 

@@ -1,6 +1,5 @@
 #include "src/output/file_tails.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "src/base/read_file.h"
 #include "src/base/text.h"
-#include "src/base/unique_fd.h"
 
 namespace elastic::output {
 namespace {
@@ -20,15 +19,6 @@ namespace {
 constexpr std::int64_t kLookMs = 1000;
 
 using FileId = std::pair<dev_t, ino_t>;
-
-std::string read_from(const std::string& path, off_t offset, std::size_t size) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!file) return {};
-  std::string bytes(size, '\0');
-  const ssize_t count = pread(file.get(), bytes.data(), size, offset);
-  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  return bytes;
-}
 
 }  // namespace
 
@@ -130,8 +120,9 @@ void FileTails::read_all(Places& places) {
     place.changed = facts.st_mtim;
     if (place.is_content) {
       if (has_same_content) continue;
-      places.found.push_back(
-          {.local_rank = place.local_rank, .is_whole = true, .bytes = read_from(place.path, 0, places.most_bytes)});
+      places.found.push_back({.local_rank = place.local_rank,
+                              .is_whole = true,
+                              .bytes = read_file(place.path, places.most_bytes).value_or("")});
       continue;
     }
     const auto [owner, is_first] = owners.try_emplace(id, place.local_rank);
@@ -145,10 +136,11 @@ void FileTails::read_all(Places& places) {
     const auto grown = static_cast<std::size_t>(facts.st_size - before);
     const std::size_t size = std::min(grown, places.most_bytes);
     pieces[id] = places.found.size();
-    places.found.push_back({.local_rank = place.local_rank,
-                            .is_err = place.is_err,
-                            .follows_gap = std::exchange(place.follows_gap, false) || size < grown,
-                            .bytes = read_from(place.path, facts.st_size - static_cast<off_t>(size), size)});
+    places.found.push_back(
+        {.local_rank = place.local_rank,
+         .is_err = place.is_err,
+         .follows_gap = std::exchange(place.follows_gap, false) || size < grown,
+         .bytes = read_file(place.path, size, facts.st_size - static_cast<off_t>(size)).value_or("")});
   }
 }
 

@@ -1,7 +1,6 @@
 #include "src/process/descendants.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,21 +10,15 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "src/base/read_file.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
 
 namespace elastic::process {
 namespace {
 
-// Reads a whole file of /proc that fits in a page; empty if it cannot be read. Plain system calls are used because the
-// guardian, whose memory has to stay small, runs this too.
-std::string read_file(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return {};
-  std::array<char, 4096> buffer{};
-  const ssize_t count = read(file.get(), buffer.data(), buffer.size());
-  return count > 0 ? std::string(buffer.data(), static_cast<std::size_t>(count)) : std::string();
-}
+// A file of /proc; empty if it cannot be read. The guardian, whose memory has to stay small, reads them, too.
+std::string text_of(const std::string& path) { return read_file(path, 4096).value_or(""); }
 
 // "4711 (comm) S 1 ...": comm may itself contain blanks and parentheses.
 ProcessFacts parse_stat(const std::string& text) {
@@ -57,7 +50,7 @@ std::vector<ProcessFacts> all_processes() {
   if (proc == nullptr) return all;
   while (const dirent* entry = readdir(proc)) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    ProcessFacts facts = parse_stat(read_file(std::string("/proc/") + entry->d_name + "/stat"));
+    ProcessFacts facts = parse_stat(text_of(std::string("/proc/") + entry->d_name + "/stat"));
     if (facts.pid != 0) all.push_back(std::move(facts));
   }
   closedir(proc);
@@ -68,21 +61,21 @@ std::vector<ProcessFacts> all_processes() {
 
 ProcessFacts process_facts(pid_t pid) {
   const std::string folder = format("/proc/{}", pid);
-  ProcessFacts facts = parse_stat(read_file(folder + "/stat"));
+  ProcessFacts facts = parse_stat(text_of(folder + "/stat"));
   facts.pid = pid;
-  facts.waiting = read_file(folder + "/wchan");
+  facts.waiting = text_of(folder + "/wchan");
   if (facts.waiting == "0") facts.waiting.clear();
   return facts;
 }
 
 std::string command_line(pid_t pid) {
-  std::string text = read_file(format("/proc/{}/cmdline", pid));
+  std::string text = text_of(format("/proc/{}/cmdline", pid));
   while (text.ends_with('\0')) text.pop_back();
   std::ranges::replace(text, '\0', ' ');
   return text;
 }
 
-std::string status_text(pid_t pid) { return read_file(format("/proc/{}/status", pid)); }
+std::string status_text(pid_t pid) { return text_of(format("/proc/{}/status", pid)); }
 
 std::string executable_of(pid_t pid) {
   std::array<char, 4096> path{};
@@ -118,7 +111,7 @@ bool is_descendant(pid_t process, pid_t ancestor) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     pid_t at = process;
     for (int generation = 0; generation < kGenerations; ++generation) {
-      const ProcessFacts facts = parse_stat(read_file(format("/proc/{}/stat", at)));
+      const ProcessFacts facts = parse_stat(text_of(format("/proc/{}/stat", at)));
       if (facts.pid == 0) break;
       if (facts.parent == ancestor) return true;
       if (facts.parent <= 1) return false;
