@@ -85,12 +85,29 @@ std::string version_text(int version, int unit) {
   return format("{}.{}.{}", version / unit, version % unit / 100, version % 100);
 }
 
+// Writes the fields of a request. A path with a tab or a line end in it is left out, as if it had not been found.
+class LineWriter {
+ public:
+  explicit LineWriter(std::string what) : line_("do=" + std::move(what)) {}
+  void operator()(std::string_view name, const std::string& value) {
+    constexpr std::string_view kReserved("\t\n\0", 3);
+    if (value.find_first_of(kReserved) == std::string::npos) line_ += format("\t{}={}", name, value);
+  }
+  void operator()(std::string_view name, std::int64_t value) { line_ += format("\t{}={}", name, value); }
+  void operator()(std::string_view name, const std::vector<std::string>& values) {
+    for (const std::string& value : values) (*this)(name, value);
+  }
+  const std::string& line() const { return line_; }
+
+ private:
+  std::string line_;
+};
+
 template <class Request>
 std::string line_of(const Request& request) {
-  Json json = std::move(Json::object().set("do", Request::kDo));
-  JsonWriter writer(json, JsonForm::kForgiving);
+  LineWriter writer(Request::kDo);
   Request::fields(writer, request);
-  return json.dump();
+  return writer.line();
 }
 
 }  // namespace

@@ -9,8 +9,9 @@
 
 #include "src/base/fields.h"
 
-// The requests to the probe of one GPU, and its replies (docs/gpu-probe.md): each line is a JSON object, and there is
-// one reply to each request, in order. The probe is another program, so its replies are bounded and not trusted.
+// The requests to the probe of one GPU, and its replies (docs/gpu-probe.md): a request is a line of NAME=VALUE, a reply
+// a JSON object on a line, and there is one reply to each request, in order. The probe is another program, so its
+// replies are bounded and not trusted.
 namespace elastic::health {
 
 // The longest line, with its line end. A longer reply cannot be read.

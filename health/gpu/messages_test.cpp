@@ -17,19 +17,19 @@ bool refuses(const std::optional<Reply>& reply, const Refusal& refusal) {
 
 }  // namespace
 
-TEST_CASE("a probe is asked in lines of JSON") {
+TEST_CASE("a probe is asked in lines of names and values, of which none breaks the line") {
   const GpuOpen open{.device = 3,
                      .libraries = {.cuda = {"libcuda.so.1"},
-                                   .nccl = {"/p/libnccl.so.2", "libnccl.so.2"},
+                                   .nccl = {"/p/lib nccl.so.2", "/a\nb", "/a\tb", "libnccl.so.2"},
                                    .cublaslt = {"libcublasLt.so.13"},
                                    .nvml = {}}};
-  CHECK(text_of(open) == R"({"do":"open","device":3,"cuda":["libcuda.so.1"],"nccl":["/p/libnccl.so.2","libnccl.so.2"],)"
-                         R"("cublaslt":["libcublasLt.so.13"],"nvml":[]})");
-  CHECK(text_of(GpuCompute{}) == R"({"do":"compute"})");
-  CHECK(text_of(GpuMakeId{}) == R"({"do":"id"})");
+  CHECK(text_of(open) ==
+        "do=open\tdevice=3\tcuda=libcuda.so.1\tnccl=/p/lib nccl.so.2\tnccl=libnccl.so.2\tcublaslt=libcublasLt.so.13");
+  CHECK(text_of(GpuCompute{}) == "do=compute");
+  CHECK(text_of(GpuMakeId{}) == "do=id");
   CHECK(text_of(GpuGather{.id = "ab", .rank = 1, .world = 2, .bytes = 67108864, .deadline_ms = 30000}) ==
-        R"({"do":"gather","id":"ab","rank":1,"world":2,"bytes":67108864,"deadline_ms":30000})");
-  CHECK(text_of(GpuAskFacts{.nvml = {"libnvidia-ml.so.1"}}) == R"({"do":"facts","nvml":["libnvidia-ml.so.1"]})");
+        "do=gather\tid=ab\trank=1\tworld=2\tbytes=67108864\tdeadline_ms=30000");
+  CHECK(text_of(GpuAskFacts{.nvml = {"libnvidia-ml.so.1"}}) == "do=facts\tnvml=libnvidia-ml.so.1");
 }
 
 TEST_CASE("what a GPU's probe has opened is read, what it does not know is left out") {

@@ -172,7 +172,9 @@ class Probe:
         self._lines = self._socket.makefile("rb")
 
     def send(self, request):
-        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        values = [(name, value) for name, given in request.items()
+                  for value in (given if isinstance(given, list) else [given])]
+        self._socket.sendall("\t".join(f"{name}={value}" for name, value in values).encode() + b"\n")
 
     def receive(self, what):
         reply = json.loads(self._lines.readline() or b'{"failed": "it has ended"}')

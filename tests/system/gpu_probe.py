@@ -46,6 +46,12 @@ def without(library, symbols, directory):
     return copy
 
 
+def line_of(request):
+    """A request on the wire: each member of a list is a value of its own."""
+    values = [(name, value) for name, given in request.items() for value in (given if isinstance(given, list) else [given])]
+    return "\t".join(f"{name}={value}" for name, value in values).encode() + b"\n"
+
+
 class Probe:
     """A probe that runs. `faults`, `facts`: what the stand-ins are told; `env`: changes beside."""
 
@@ -63,7 +69,7 @@ class Probe:
 
     def send(self, request):
         """A request as a dictionary, or bytes as they are."""
-        self.socket.sendall(request if isinstance(request, bytes) else json.dumps(request).encode() + b"\n")
+        self.socket.sendall(request if isinstance(request, bytes) else line_of(request))
 
     def receive_line(self):
         """The next line's bytes without its end; b"" when there are no more."""

@@ -209,7 +209,7 @@ def test_a_program_that_is_named_takes_the_place_of_the_probe(gpus, script):
 import json, os, socket, sys
 with socket.socket(fileno=1) as channel:
     for line in channel.makefile("rb"):
-        channel.sendall(json.dumps({"unavailable": "this is " + json.loads(line)["do"]}).encode() + b"\\n")
+        channel.sendall(json.dumps({"unavailable": "this is " + line.split(b"=")[1].split(b"\\t")[0].decode()}).encode() + b"\\n")
 os._exit(0)
 """)
     found = gpus(2, f"--probe-path={probe}")

@@ -74,11 +74,11 @@ static void write_library(const Library* library, const char* name, const char* 
   json_close(line, '}');
 }
 
-void do_open(Probe* probe, const JsonObject* request, Reply* reply) {
-  const JsonMember* ordinal = json_find(request, "device", kNumber);
+void do_open(Probe* probe, const Request* request, Reply* reply) {
+  int64_t ordinal;
   CudaDevice device = 0;
-  size_t count;
-  if (ordinal == NULL) {
+  const char* names[kMaxValues];
+  if (!request_number(request, "device", &ordinal)) {
     reply_failed(reply, "the request open names no device");
     return;
   }
@@ -86,19 +86,15 @@ void do_open(Probe* probe, const JsonObject* request, Reply* reply) {
     reply_failed(reply, "a device is open already");
     return;
   }
-  const char* const* names = json_list(request, "nvml", &count);
-  if (!probe->nvml_library.is_there) load_nvml(probe, names, count);
-  names = json_list(request, "cuda", &count);
-  if (!probe->cuda_library.is_there) load_cuda(probe, names, count);
+  if (!probe->nvml_library.is_there) load_nvml(probe, names, request_list(request, "nvml", names));
+  if (!probe->cuda_library.is_there) load_cuda(probe, names, request_list(request, "cuda", names));
   if (!probe->cuda_library.is_there) {
     reply_unavailable(reply, "no CUDA driver: %s", probe->cuda_library.why);
     return;
   }
-  if (!open_device(probe, ordinal->number, &device, reply)) return;
-  names = json_list(request, "nccl", &count);
-  load_nccl(probe, names, count);
-  names = json_list(request, "cublaslt", &count);
-  load_lt(probe, names, count);
+  if (!open_device(probe, ordinal, &device, reply)) return;
+  load_nccl(probe, names, request_list(request, "nccl", names));
+  load_lt(probe, names, request_list(request, "cublaslt", names));
 
   write_device(probe, device, &reply->line);
   int nccl_version = 0;

@@ -259,12 +259,13 @@ static void write_facts(Probe* probe, unsigned index, const char* driver_version
   json_close(line, '}');
 }
 
-void do_facts(Probe* probe, const JsonObject* request, Reply* reply) {
+void do_facts(Probe* probe, const Request* request, Reply* reply) {
   char driver_version[96];
   unsigned count = 0;
-  size_t candidates = 0;
-  const char* const* names = json_list(request, "nvml", &candidates);
-  if (!probe->nvml_library.is_there && names != NULL) load_nvml(probe, names, candidates);
+  const char* names[kMaxValues];
+  const size_t candidates = request_list(request, "nvml", names);
+  const bool was_tried = probe->nvml_library.why[0] != '\0';
+  if (!probe->nvml_library.is_there && (candidates != 0 || !was_tried)) load_nvml(probe, names, candidates);
   if (!probe->nvml_library.is_there) {
     reply_unavailable(reply, "no NVML: %s", probe->nvml_library.why);
     return;

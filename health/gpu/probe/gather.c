@@ -271,12 +271,12 @@ static bool has_nccl(Probe* probe, Reply* reply) {
   return false;
 }
 
-static bool read_id(const JsonObject* request, NcclId* id) {
+static bool read_id(const Request* request, NcclId* id) {
   static const char kDigits[] = "0123456789abcdef";
-  const JsonMember* text = json_find(request, "id", kText);
-  if (text == NULL || strlen(text->text) != 2 * kNcclIdBytes) return false;
+  const char* text = request_text(request, "id");
+  if (text == NULL || strlen(text) != 2 * kNcclIdBytes) return false;
   for (size_t i = 0; i < 2 * kNcclIdBytes; ++i) {
-    const char* digit = strchr(kDigits, text->text[i]);
+    const char* digit = strchr(kDigits, text[i]);
     if (digit == NULL) return false;
     unsigned value = (unsigned)(digit - kDigits);
     id->bytes[i / 2] = (char)(i % 2 == 0 ? value << 4 : (unsigned)(unsigned char)id->bytes[i / 2] | value);
@@ -284,18 +284,14 @@ static bool read_id(const JsonObject* request, NcclId* id) {
   return true;
 }
 
-static bool read_number(const JsonObject* request, const char* name, int64_t least, int64_t most, int64_t* number,
+static bool read_number(const Request* request, const char* name, int64_t least, int64_t most, int64_t* number,
                         Reply* reply) {
-  const JsonMember* member = json_find(request, name, kNumber);
-  if (member != NULL && member->number >= least && member->number <= most) {
-    *number = member->number;
-    return true;
-  }
+  if (request_number(request, name, number) && *number >= least && *number <= most) return true;
   reply_failed(reply, "the request gather needs %s, from %lld to %lld", name, (long long)least, (long long)most);
   return false;
 }
 
-static bool read_request(const JsonObject* request, Gather* gather, NcclId* id, Reply* reply) {
+static bool read_request(const Request* request, Gather* gather, NcclId* id, Reply* reply) {
   int64_t rank, world, bytes, deadline_ms;
   if (!read_id(request, id)) {
     reply_failed(reply, "the request gather needs an id of %d hexadecimal digits", 2 * kNcclIdBytes);
@@ -364,7 +360,7 @@ void do_id(Probe* probe, Reply* reply) {
   json_text(&reply->line, "id", text);
 }
 
-void do_gather(Probe* probe, const JsonObject* request, Reply* reply) {
+void do_gather(Probe* probe, const Request* request, Reply* reply) {
   Gather gather = {.comm = &probe->comm};
   NcclId id;
   double first_ms = 0, median_ms = 0, latency_us = 0;

@@ -4,41 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Reads and writes lines of JSON, within fixed bounds and without allocating. The reader understands flat objects of
-// strings, integers and lists of strings: a request has nothing else.
+#include "health/gpu/probe/request.h"
 
-enum {
-  kLineBytes = 64 * 1024,  // the longest line, with its "\n"
-  kMaxMembers = 32,
-  kMaxItems = 64,  // in all lists of one request together
-};
-
-typedef enum { kText, kNumber, kList } JsonKind;
-
-typedef struct {
-  const char* name;
-  JsonKind kind;
-  const char* text;
-  int64_t number;
-  size_t first;  // in JsonObject.items: the first item of a list
-  size_t count;  // items of a list
-} JsonMember;
-
-typedef struct {
-  JsonMember members[kMaxMembers];
-  size_t count;
-  const char* items[kMaxItems];
-  size_t item_count;
-} JsonObject;
-
-// Reads a line of `length` bytes without its "\n". The line is changed, and the object's texts point into it. Returns
-// NULL, or why the line is not such an object.
-const char* json_read(char* line, size_t length, JsonObject* object);
-
-// Returns the first member of that name and kind; NULL if there is none.
-const JsonMember* json_find(const JsonObject* object, const char* name, JsonKind kind);
-// Returns the strings of a list and sets `count`; NULL and 0 if there is no such list.
-const char* const* json_list(const JsonObject* object, const char* name, size_t* count);
+// Replies: writes lines of JSON, within fixed bounds and without allocating.
 
 // A line that is being written. What does not fit into it is left out, and `is_full` is then true.
 typedef struct {

@@ -85,27 +85,27 @@ static Arrival next_line(Input* input, char** line, size_t* length) {
 // --- Requests ------------------------------------------------------------------------------------------
 
 static void answer(Probe* probe, char* line, size_t length, Reply* reply) {
-  static JsonObject request;
-  const char* wrong = json_read(line, length, &request);
+  static Request request;
+  const char* wrong = request_read(line, length, &request);
   if (wrong != NULL) {
     reply_failed(reply, "the request cannot be read: %s", wrong);
     return;
   }
-  const JsonMember* what = json_find(&request, "do", kText);
+  const char* what = request_text(&request, "do");
   if (what == NULL)
-    reply_failed(reply, "the request has no \"do\"");
-  else if (strcmp(what->text, "open") == 0)
+    reply_failed(reply, "the request does not say what to do");
+  else if (strcmp(what, "open") == 0)
     do_open(probe, &request, reply);
-  else if (strcmp(what->text, "compute") == 0)
+  else if (strcmp(what, "compute") == 0)
     do_compute(probe, reply);
-  else if (strcmp(what->text, "id") == 0)
+  else if (strcmp(what, "id") == 0)
     do_id(probe, reply);
-  else if (strcmp(what->text, "gather") == 0)
+  else if (strcmp(what, "gather") == 0)
     do_gather(probe, &request, reply);
-  else if (strcmp(what->text, "facts") == 0)
+  else if (strcmp(what, "facts") == 0)
     do_facts(probe, &request, reply);
   else
-    reply_failed(reply, "an unknown request: %s", what->text);
+    reply_failed(reply, "an unknown request: %s", what);
 }
 
 static void serve(Probe* probe, Input* input) {

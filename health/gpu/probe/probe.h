@@ -3,6 +3,7 @@
 #include "health/gpu/abi.h"
 #include "health/gpu/probe/json.h"
 #include "health/gpu/probe/reply.h"
+#include "health/gpu/probe/request.h"
 
 // elastic-gpu-probe tests one GPU on request. Of our programs it alone loads CUDA, NCCL, cuBLASLt and NVML.
 // docs/gpu-probe.md describes its requests and replies. It is written in C, so that it runs on every glibc since 2.2.5.
@@ -46,12 +47,12 @@ const char* lt_error(const Probe* probe, LtStatus status, char* room, size_t byt
 bool cuda_did(const Probe* probe, CudaResult result, const char* what, Reply* reply);
 
 // device.c, compute.c, gather.c, facts.c. Each carries out one request.
-void do_open(Probe* probe, const JsonObject* request, Reply* reply);
+void do_open(Probe* probe, const Request* request, Reply* reply);
 void do_compute(Probe* probe, Reply* reply);
 void do_id(Probe* probe, Reply* reply);
-void do_gather(Probe* probe, const JsonObject* request, Reply* reply);
+void do_gather(Probe* probe, const Request* request, Reply* reply);
 void abort_doomed(Probe* probe);  // after the reply to do_gather() is sent
-void do_facts(Probe* probe, const JsonObject* request, Reply* reply);
+void do_facts(Probe* probe, const Request* request, Reply* reply);
 void read_driver_version(Probe* probe, char* version, size_t bytes);  // "" if not known
 
 // support.c, for what newer versions of the C library do by newer symbols.
