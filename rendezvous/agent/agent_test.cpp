@@ -268,7 +268,7 @@ TEST_CASE("an agent that was stopped and goes on kills its workers before it loo
   tied.run();
   tied.now_ms += 10'000;
   tied.log.clear();
-  tied.on(LinkReceived{tied.other.say(StopWorkers{0, RestartScope::kJob})});
+  tied.on(LinkReceived{tied.other.say(StopWorkers{0})});
   std::vector<int> signals;
   for (const AgentEffect& effect : tied.log) {
     const auto* inner = std::get_if<Effect>(&effect);

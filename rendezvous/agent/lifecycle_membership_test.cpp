@@ -142,7 +142,7 @@ TEST_CASE("a lease that is over kills the workers at once, whatever they were to
   for (const bool stopping : {false, true}) {
     Node node;
     node.run();
-    if (stopping) node.from(StopWorkers{4, RestartScope::kJob});
+    if (stopping) node.from(StopWorkers{4});
     const Effects effects = node.on(LeaseOver{});
     CHECK(the<SignalWorkers>(effects).signal == SIGKILL);
     CHECK(all<AwaitAllGone>(effects).size() == (stopping ? 0 : 1));  // it is already awaited
@@ -321,7 +321,7 @@ TEST_CASE("a node that waits to leave does so with its success, whatever keeps a
     node.on(TimerFired{});
     if (how == How::kGivesUp) node.on(GivenUp{"lost the coordinator"});
     if (how == How::kIsRejected) node.from(Rejected{Rejected::Why::kRoundWentOn, "it went on", 0});
-    if (how == How::kIsStopped || how == How::kIsIdle) node.from(StopWorkers{4, RestartScope::kJob});
+    if (how == How::kIsStopped || how == How::kIsIdle) node.from(StopWorkers{4});
     if (how == How::kIsIdle) node.on(AllGone{});
     const Effects let_go = how == How::kIsStopped || how == How::kIsIdle ? node.from(Dismiss{}) : Effects{};
     const Effects end = how == How::kIsIdle ? let_go : node.on(AllGone{});
@@ -334,7 +334,7 @@ TEST_CASE("a node that waits to leave and is taken into another round waits anew
   node.run();
   node.succeed();
   node.on(TimerFired{});
-  node.from(StopWorkers{4, RestartScope::kJob});
+  node.from(StopWorkers{4});
   node.on(AllGone{});
   node.prepare(5);
   node.from(RunWorkers{5, {"h", 1}});
@@ -348,7 +348,7 @@ TEST_CASE("a node in the barrier that is needed for a new round stops what is le
   Node node;
   node.run();
   node.succeed();
-  CHECK(the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob})).signal == SIGTERM);
+  CHECK(the<SignalWorkers>(node.from(StopWorkers{4})).signal == SIGTERM);
   CHECK(told<NodeStopped>(node.on(AllGone{})).size() == 1);
   node.prepare(5);
   CHECK(the<StartWorkers>(node.from(RunWorkers{5, {"h", 1}})).round.round == 5);
@@ -403,7 +403,7 @@ TEST_CASE("a phase of the check is ordered while a round is prepared, and its re
   CHECK(check.order == "go");
   CHECK(node.on(NodeChecked{3, 1, "old"}).empty());
   CHECK(told<CheckDone>(node.on(NodeChecked{4, 1, "ok"})).at(0) == CheckDone{4, 1, "ok"});
-  the<SignalWorkers>(node.from(StopWorkers{4, RestartScope::kJob}));
+  the<SignalWorkers>(node.from(StopWorkers{4}));
   CHECK(node.on(NodeChecked{4, 1, "late"}).empty());
   CHECK(node.from(RunCheck{4, 2, "late"}).empty());
 }

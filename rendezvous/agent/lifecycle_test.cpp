@@ -121,7 +121,7 @@ TEST_CASE("with --leave-background nothing is signalled after success; what fail
     for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
     CHECK(the<SignalWorkers>(node.from(EndJob{{.outcome = Verdict::Outcome::kFailed}})).signal == SIGTERM);
   }
-  SUBCASE("a restart") { CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == SIGTERM); }
+  SUBCASE("a restart") { CHECK(the<SignalWorkers>(node.from(StopWorkers{0})).signal == SIGTERM); }
   SUBCASE("a signal") { CHECK(the<SignalWorkers>(node.on(SignalReceived{SIGINT})).signal == SIGINT); }
 }
 
@@ -252,15 +252,15 @@ TEST_CASE("the next round starts afresh and says why it is there") {
 TEST_CASE("the coordinator's order to stop stops the workers, and an older one does not") {
   Node node;
   node.run();
-  CHECK(node.from(StopWorkers{5, RestartScope::kJob}).empty());
-  CHECK(the<SignalWorkers>(node.from(StopWorkers{0, RestartScope::kJob})).signal == SIGTERM);
-  CHECK(node.from(StopWorkers{0, RestartScope::kJob}).empty());
+  CHECK(node.from(StopWorkers{5}).empty());
+  CHECK(the<SignalWorkers>(node.from(StopWorkers{0})).signal == SIGTERM);
+  CHECK(node.from(StopWorkers{0}).empty());
 }
 
 TEST_CASE("an order to run that a stop has overtaken starts nothing") {
   Node node;
   node.from(kFirstRound);
-  node.from(StopWorkers{0, RestartScope::kJob});
+  node.from(StopWorkers{0});
   CHECK(node.from(RunWorkers{0, {"h", 5}}).empty());
 }
 
@@ -501,7 +501,7 @@ TEST_CASE("a store that is opened, or fails, after its round is over is none of 
   for (const bool opens : {true, false}) {
     Node node;
     the<OpenStore>(node.from(kFirstRound));
-    node.from(StopWorkers{0, RestartScope::kJob});
+    node.from(StopWorkers{0});
     node.on(AllGone{});
     PrepareRound second = kFirstRound;
     second.round = 1;
@@ -517,6 +517,6 @@ TEST_CASE("a store that is opened, or fails, after its round is over is none of 
 TEST_CASE("a store that cannot be opened is no matter where its round is being stopped anyhow") {
   Node node;
   node.from(kFirstRound);
-  node.from(StopWorkers{0, RestartScope::kJob});
+  node.from(StopWorkers{0});
   CHECK(node.on(StoreFailed{"port in use"}).empty());
 }

@@ -219,7 +219,6 @@ void Coordinator::stop_round(Effects& out) {
 void Coordinator::tell_to_stop(Node& node, Effects& out) {
   roster_.move(node, Standing::kStopping);
   out.push_back(Send{*node.session, StopWorkers{.round = *round_,
-                                                .scope = RestartScope::kJob,
                                                 .hangs = hang_.ends(*round_),
                                                 .aborts = stopping_.aborts.contains(node.agent),
                                                 .dumps = stopping_.dumps}});

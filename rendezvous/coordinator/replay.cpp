@@ -1,6 +1,5 @@
 #include "rendezvous/coordinator/replay.h"
 
-#include <array>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -8,22 +7,9 @@
 #include "src/base/json_archive.h"
 #include "src/base/text.h"
 
-namespace elastic::protocol {
-
-constexpr auto names_of(const CoordinatorMessage&) {
-  return std::array{"prepare-round", "run-workers",      "stop-workers", "end-job",   "run-check",  "dismiss",
-                    "rejected",      "are-you-there",    "awaiting",     "leave-job", "resigned",   "next-round",
-                    "stacks-wanted", "collect-evidence", "hang-told",    "hang-over", "keep-state", "loader-told"};
-}
-
-}  // namespace elastic::protocol
-
 namespace elastic::coordinator {
 
 using namespace protocol;
-
-static_assert(std::tuple_size_v<decltype(names_of(std::declval<const CoordinatorMessage&>()))> ==
-              std::variant_size_v<CoordinatorMessage::variant>);
 
 // Stands in for the check plan, with the answers that are recorded in the lines after the event.
 class Replay::Answers : public CheckPlan {

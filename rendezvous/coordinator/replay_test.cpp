@@ -155,7 +155,7 @@ TEST_CASE("a replay tells each event, the decisions with their reasons, whom the
   CHECK(failed.find("quiet")->dump() == "2");  // a keep-alive and a deadline
   CHECK(failed.find("event")->text_or_empty("message") == "worker-failed");
   CHECK(failed.find("sent")->dump() ==
-        R"([{"to":[1,2],"message":"stop-workers","round":0,"scope":"job","hangs":null,"aborts":null,"dumps":null}])");
+        R"([{"to":[1,2],"message":"stop-workers","round":0,"hangs":null,"aborts":null,"dumps":null}])");
   CHECK(failed.text_or_empty("state") == "stopping");
   CHECK(text.contains(R"("decided":["round 1 has formed with 2 nodes, world size 4, because rank 1 (local rank 1, )"
                       R"(pid 101) exited with code 1"])"));

@@ -1,5 +1,8 @@
 #include "rendezvous/protocol/codec.h"
 
+#include <algorithm>
+#include <array>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -11,13 +14,65 @@
 namespace elastic::protocol {
 namespace {
 
-// Whether a frame type is that of one of a variant's messages, and that message.
+// One of the session's own frames.
+template <class Content>
+struct Codec {
+  static void append(ByteString& out, const Stamp& stamp, const Content& content) {
+    const std::size_t start = out.size();
+    BinaryWriter writer(out);
+    writer.field(std::uint32_t{0});
+    writer.field(static_cast<std::uint8_t>(Content::kType));
+    writer.field(stamp.incarnation);
+    writer.field(stamp.term);
+    writer.field(stamp.round);
+    Content::fields(writer, content);
+    ELASTIC_CHECK(out.size() - start <= sizeof(std::uint32_t) + limits::kAgentFrameBytes);
+    fill_in_size(out, start);
+  }
+  static Decoded<Content> read(const Frame& frame, BinaryReader::Ending ending = BinaryReader::Ending::kStrict) {
+    Content content;
+    BinaryReader reader(frame.fields, ending);
+    Content::fields(reader, content);
+    if (!reader.error().empty()) return std::unexpected(reader.error());
+    return content;
+  }
+};
+
+// "node-joins": "NodeJoins".
+std::string in_camel_case(std::string_view name) {
+  std::string out;
+  for (const std::string& word : split(name, '-')) {
+    out += static_cast<char>(word.front() - 'a' + 'A');
+    out += word.substr(1);
+  }
+  return out;
+}
+
+// A variant of messages.
 template <class Variant, class = typename Variant::variant>
 struct MessagesOf;
 template <class Variant, class... Messages>
 struct MessagesOf<Variant, std::variant<Messages...>> {
-  static bool has(FrameType type) { return ((Messages::kType == type) || ...); }
+  static constexpr std::array kTypes{Messages::kType...};
+  static_assert(kTypes.size() == std::tuple_size_v<decltype(names_of(std::declval<const Variant&>()))>);
 
+  static bool has(FrameType type) { return std::ranges::find(kTypes, type) != kTypes.end(); }
+  // Empty: it is none of them.
+  static std::string name(FrameType type) {
+    const auto found = std::ranges::find(kTypes, type);
+    return found == kTypes.end() ? ""
+                                 : in_camel_case(names_of(Variant())[static_cast<std::size_t>(found - kTypes.begin())]);
+  }
+
+  static void append(ByteString& out, Stamp stamp, const Variant& variant) {
+    std::visit(
+        [&]<class Message>(const Message& message) {
+          stamp.round = 0;
+          if constexpr (requires { message.round; }) stamp.round = message.round;
+          Codec<Message>::append(out, stamp, message);
+        },
+        variant);
+  }
   static Decoded<Variant> read(const Frame& frame) {
     Decoded<Variant> result = std::unexpected(std::string("it is no such message"));
     static_cast<void>(((Messages::kType == frame.type && (read_one<Messages>(frame, result), true)) || ...));
@@ -27,53 +82,22 @@ struct MessagesOf<Variant, std::variant<Messages...>> {
  private:
   template <class Message>
   static void read_one(const Frame& frame, Decoded<Variant>& result) {
-    Message message;
-    BinaryReader reader(frame.fields, BinaryReader::Ending::kMayBeEarly);
-    Message::fields(reader, message);
-    if constexpr (requires { message.round; }) message.round = frame.stamp.round;
-    if (reader.error().empty()) {
-      result = std::move(message);
-    } else {
-      result = std::unexpected(reader.error());
+    auto message = Codec<Message>::read(frame, BinaryReader::Ending::kMayBeEarly);
+    if (!message) {
+      result = std::unexpected(std::move(message.error()));
+      return;
     }
+    if constexpr (requires { message->round; }) message->round = frame.stamp.round;
+    result = *std::move(message);
   }
 };
+template <>
+struct Codec<AgentMessage> : MessagesOf<AgentMessage> {};
+template <>
+struct Codec<CoordinatorMessage> : MessagesOf<CoordinatorMessage> {};
 
 FrameType type_in(const auto& variant) {
   return std::visit([]<class Message>(const Message&) { return Message::kType; }, variant);
-}
-
-template <class T>
-void append(ByteString& out, const Stamp& stamp, FrameType type, const T& content) {
-  const std::size_t start = out.size();
-  BinaryWriter writer(out);
-  writer.field(std::uint32_t{0});
-  writer.field(static_cast<std::uint8_t>(type));
-  writer.field(stamp.incarnation);
-  writer.field(stamp.term);
-  writer.field(stamp.round);
-  T::fields(writer, content);
-  ELASTIC_CHECK(out.size() - start <= sizeof(std::uint32_t) + limits::kAgentFrameBytes);
-  fill_in_size(out, start);
-}
-
-void append_message(ByteString& out, Stamp stamp, const auto& variant) {
-  std::visit(
-      [&]<class Message>(const Message& message) {
-        stamp.round = 0;
-        if constexpr (requires { message.round; }) stamp.round = message.round;
-        append(out, stamp, Message::kType, message);
-      },
-      variant);
-}
-
-template <class T>
-Decoded<T> read(const Frame& frame) {
-  T content;
-  BinaryReader reader(frame.fields, BinaryReader::Ending::kStrict);
-  T::fields(reader, content);
-  if (!reader.error().empty()) return std::unexpected(reader.error());
-  return content;
 }
 
 }  // namespace
@@ -96,92 +120,38 @@ std::string name_of(FrameType type) {
     case FrameType::kKept: return "KEPT";
     case FrameType::kNodeIsEmpty: return "NODE_IS_EMPTY";
     case FrameType::kHolds: return "HOLDS";
-    case FrameType::kNodeJoins: return "NodeJoins";
-    case FrameType::kStoreIsOpen: return "StoreIsOpen";
-    case FrameType::kWorkerFailed: return "WorkerFailed";
-    case FrameType::kWorkersSucceeded: return "WorkersSucceeded";
-    case FrameType::kNodeCannotRun: return "NodeCannotRun";
-    case FrameType::kNodeStopped: return "NodeStopped";
-    case FrameType::kNodeLeaves: return "NodeLeaves";
-    case FrameType::kCheckDone: return "CheckDone";
-    case FrameType::kVerdictHeard: return "VerdictHeard";
-    case FrameType::kRoundHeard: return "RoundHeard";
-    case FrameType::kNodeProgress: return "NodeProgress";
-    case FrameType::kNodeStacks: return "NodeStacks";
-    case FrameType::kStacksWanted: return "StacksWanted";
-    case FrameType::kHangSigns: return "HangSigns";
-    case FrameType::kNodeEvidence: return "NodeEvidence";
-    case FrameType::kCollectEvidence: return "CollectEvidence";
-    case FrameType::kHangTold: return "HangTold";
-    case FrameType::kHangOver: return "HangOver";
-    case FrameType::kKeepState: return "KeepState";
-    case FrameType::kLoaderSays: return "LoaderSays";
-    case FrameType::kLoaderTold: return "LoaderTold";
-    case FrameType::kPrepareRound: return "PrepareRound";
-    case FrameType::kRunWorkers: return "RunWorkers";
-    case FrameType::kStopWorkers: return "StopWorkers";
-    case FrameType::kEndJob: return "EndJob";
-    case FrameType::kRunCheck: return "RunCheck";
-    case FrameType::kDismiss: return "Dismiss";
-    case FrameType::kRejected: return "Rejected";
-    case FrameType::kAreYouThere: return "AreYouThere";
-    case FrameType::kAwaiting: return "Awaiting";
-    case FrameType::kLeaveJob: return "LeaveJob";
-    case FrameType::kResigned: return "Resigned";
-    case FrameType::kNextRound: return "NextRound";
+    default: break;
   }
-  return format("frame of the unknown type {}", static_cast<unsigned>(type));
+  const std::string name = MessagesOf<AgentMessage>::name(type) + MessagesOf<CoordinatorMessage>::name(type);
+  return name.empty() ? format("frame of the unknown type {}", static_cast<unsigned>(type)) : name;
 }
 
-void append_frame(ByteString& out, const Stamp& stamp, const Hello& hello) {
-  append(out, stamp, FrameType::kHello, hello);
+template <class Content>
+void append_frame(ByteString& out, const Stamp& stamp, const Content& content) {
+  Codec<Content>::append(out, stamp, content);
 }
-void append_frame(ByteString& out, const Stamp& stamp, const Challenge& challenge) {
-  append(out, stamp, FrameType::kChallenge, challenge);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const ProofFrame& proof) {
-  append(out, stamp, FrameType::kProof, proof);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const WelcomeFrame& welcome) {
-  append(out, stamp, FrameType::kWelcome, welcome);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused) {
-  append(out, stamp, FrameType::kRefused, refused);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& keep_alive) {
-  append(out, stamp, FrameType::kKeepAlive, keep_alive);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept) {
-  append(out, stamp, FrameType::kKept, kept);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const HoldsFrame& holds) {
-  append(out, stamp, FrameType::kHolds, holds);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty) {
-  append(out, stamp, FrameType::kNodeIsEmpty, empty);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const AgentMessage& message) {
-  append_message(out, stamp, message);
-}
-void append_frame(ByteString& out, const Stamp& stamp, const CoordinatorMessage& message) {
-  append_message(out, stamp, message);
+template <class Content>
+Decoded<Content> read_frame(const Frame& frame) {
+  return Codec<Content>::read(frame);
 }
 
-Decoded<Hello> read_hello(const Frame& frame) { return read<Hello>(frame); }
-Decoded<Challenge> read_challenge(const Frame& frame) { return read<Challenge>(frame); }
-Decoded<ProofFrame> read_proof(const Frame& frame) { return read<ProofFrame>(frame); }
-Decoded<WelcomeFrame> read_welcome(const Frame& frame) { return read<WelcomeFrame>(frame); }
-Decoded<Refused> read_refused(const Frame& frame) { return read<Refused>(frame); }
-Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame) { return read<KeepAliveFrame>(frame); }
-Decoded<KeptFrame> read_kept(const Frame& frame) { return read<KeptFrame>(frame); }
-Decoded<HoldsFrame> read_holds(const Frame& frame) { return read<HoldsFrame>(frame); }
-Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame) { return read<NodeIsEmptyFrame>(frame); }
-Decoded<Version> read_version(const Frame& frame) { return read<Version>(frame); }
+#define ELASTIC_FRAME(Content)                                                    \
+  template void append_frame<Content>(ByteString&, const Stamp&, const Content&); \
+  template Decoded<Content> read_frame<Content>(const Frame&)
+ELASTIC_FRAME(Hello);
+ELASTIC_FRAME(Challenge);
+ELASTIC_FRAME(ProofFrame);
+ELASTIC_FRAME(WelcomeFrame);
+ELASTIC_FRAME(Refused);
+ELASTIC_FRAME(KeepAliveFrame);
+ELASTIC_FRAME(KeptFrame);
+ELASTIC_FRAME(HoldsFrame);
+ELASTIC_FRAME(NodeIsEmptyFrame);
+ELASTIC_FRAME(AgentMessage);
+ELASTIC_FRAME(CoordinatorMessage);
+#undef ELASTIC_FRAME
 
-Decoded<AgentMessage> read_agent_message(const Frame& frame) { return MessagesOf<AgentMessage>::read(frame); }
-Decoded<CoordinatorMessage> read_coordinator_message(const Frame& frame) {
-  return MessagesOf<CoordinatorMessage>::read(frame);
-}
+Decoded<Version> read_version(const Frame& frame) { return Codec<Version>::read(frame); }
 
 Bytes before_proof(const Frame& frame, const NodeIsEmptyFrame& empty) {
   // The fields before the proof: version, length of the job's name, the name, agent.

@@ -60,6 +60,7 @@ struct Frame {
 
 // The session's own frames. The version is the first field of those that have one, and has no size before it.
 struct Hello {
+  static constexpr FrameType kType = FrameType::kHello;
   Version version;
   std::string job;
   AgentId agent = 0;
@@ -73,6 +74,7 @@ struct Hello {
   }
 };
 struct Challenge {
+  static constexpr FrameType kType = FrameType::kChallenge;
   Version version;
   Nonce nonce{};
   Proof proof{};
@@ -82,10 +84,12 @@ struct Challenge {
   }
 };
 struct ProofFrame {
+  static constexpr FrameType kType = FrameType::kProof;
   Proof proof{};
   static void fields(auto& io, auto& v) { io("proof", v.proof); }
 };
 struct WelcomeFrame {
+  static constexpr FrameType kType = FrameType::kWelcome;
   std::int64_t loss_timeout_ms = 0;
   std::optional<std::int64_t> good_for_ms = {};
   AgentId host = 0;
@@ -94,6 +98,7 @@ struct WelcomeFrame {
   }
 };
 struct Refused {
+  static constexpr FrameType kType = FrameType::kRefused;
   Version version;
   std::string reason;
   Elsewhere elsewhere = {};
@@ -104,21 +109,25 @@ struct Refused {
   }
 };
 struct KeepAliveFrame {
+  static constexpr FrameType kType = FrameType::kKeepAlive;
   std::uint64_t number = 0;
   static void fields(auto& io, auto& v) { io("number", v.number); }
 };
 struct KeptFrame {
+  static constexpr FrameType kType = FrameType::kKept;
   std::uint64_t number = 0;
   std::optional<std::int64_t> good_for_ms = {};
   bool asks = false;
   static void fields(auto& io, auto& v) { each(io, "number", v.number, "good_for_ms", v.good_for_ms, "asks", v.asks); }
 };
 struct HoldsFrame {
+  static constexpr FrameType kType = FrameType::kHolds;
   std::uint64_t number = 0;
   std::optional<Testimony> testimony = {};
   static void fields(auto& io, auto& v) { each(io, "number", v.number, "testimony", v.testimony); }
 };
 struct NodeIsEmptyFrame {
+  static constexpr FrameType kType = FrameType::kNodeIsEmpty;
   Version version;
   std::string job;
   AgentId agent = 0;
@@ -130,38 +139,19 @@ struct NodeIsEmptyFrame {
   }
 };
 
-// Each appends one frame. Texts and lists above their limit are cut (texts between two characters), so that the
-// receiver can always read them.
-void append_frame(ByteString& out, const Stamp& stamp, const Hello& hello);
-void append_frame(ByteString& out, const Stamp& stamp, const Challenge& challenge);
-void append_frame(ByteString& out, const Stamp& stamp, const ProofFrame& proof);
-void append_frame(ByteString& out, const Stamp& stamp, const WelcomeFrame& welcome);
-void append_frame(ByteString& out, const Stamp& stamp, const Refused& refused);
-void append_frame(ByteString& out, const Stamp& stamp, const KeepAliveFrame& keep_alive);
-void append_frame(ByteString& out, const Stamp& stamp, const KeptFrame& kept);
-void append_frame(ByteString& out, const Stamp& stamp, const HoldsFrame& holds);
-void append_frame(ByteString& out, const Stamp& stamp, const NodeIsEmptyFrame& empty);
-// The round of a message that has one replaces that of the stamp.
-void append_frame(ByteString& out, const Stamp& stamp, const AgentMessage& message);
-void append_frame(ByteString& out, const Stamp& stamp, const CoordinatorMessage& message);
+// Appends one of the session's own frames, or of the messages. The round of a message that has one replaces that of the
+// stamp. Texts and lists above their limit are cut (texts between two characters), so that the receiver can always read
+// them.
+template <class Content>
+void append_frame(ByteString& out, const Stamp& stamp, const Content& content);
 
-// Each decodes the fields of a frame of its type. The error says what is wrong with them, as a clause. Bytes after the
-// known fields are ignored.
+// Decodes the fields of a frame of that type, of AgentMessage and CoordinatorMessage of any of their types. The error
+// says what is wrong with them, as a clause. Bytes after the known fields are ignored. Fields that are missing at the
+// end of a message or of a struct in it keep their initial values: an older minor version did not have them.
 template <class T>
 using Decoded = std::expected<T, std::string>;
-Decoded<Hello> read_hello(const Frame& frame);
-Decoded<Challenge> read_challenge(const Frame& frame);
-Decoded<ProofFrame> read_proof(const Frame& frame);
-Decoded<WelcomeFrame> read_welcome(const Frame& frame);
-Decoded<Refused> read_refused(const Frame& frame);
-Decoded<KeepAliveFrame> read_keep_alive(const Frame& frame);
-Decoded<KeptFrame> read_kept(const Frame& frame);
-Decoded<HoldsFrame> read_holds(const Frame& frame);
-Decoded<NodeIsEmptyFrame> read_node_is_empty(const Frame& frame);
-// Fields that are missing at the end of the message or of a struct in it keep their initial values: an older minor
-// version did not have them.
-Decoded<AgentMessage> read_agent_message(const Frame& frame);
-Decoded<CoordinatorMessage> read_coordinator_message(const Frame& frame);
+template <class Content>
+Decoded<Content> read_frame(const Frame& frame);
 
 // The version in a HELLO, CHALLENGE, REFUSED or NODE_IS_EMPTY: it is their first field in every major version.
 Decoded<Version> read_version(const Frame& frame);

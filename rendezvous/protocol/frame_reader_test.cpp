@@ -47,7 +47,7 @@ TEST_CASE("frames come whole from any pieces") {
       Bytes left(piece);
       while (reader.next(left, limits::kAgentFrameBytes) == Step::kFrame) {
         REQUIRE(read < messages.size());
-        CHECK((read_agent_message(reader.frame()) == messages[read]));
+        CHECK((read_frame<AgentMessage>(reader.frame()) == messages[read]));
         ++read;
       }
       CHECK(left.empty());

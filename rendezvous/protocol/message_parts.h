@@ -48,10 +48,6 @@ using Term = std::uint32_t;
 // A random number that is chosen each time a job is started afresh.
 using Incarnation = std::uint64_t;
 
-// What a restart replaces. Only `kJob` is sent today.
-enum class RestartScope : std::uint8_t { kRank, kNode, kJob };
-constexpr auto names_of(RestartScope) { return std::array{"rank", "node", "job"}; }
-
 // Where the workers of a round find their store.
 struct StoreEndpoint {
   std::string address;

@@ -383,7 +383,6 @@ struct RunWorkers {
 struct StopWorkers {
   static constexpr FrameType kType = FrameType::kStopWorkers;
   RoundNumber round = 0;
-  RestartScope scope = RestartScope::kJob;
   bool hangs = false;  // the round hangs: no worker is waited for as long as it might save its state
   // With `hangs`: not all stacks of this node's workers could be read. They get SIGABRT first, by which Python tells
   // its stack itself (PYTHONFAULTHANDLER).
@@ -394,7 +393,6 @@ struct StopWorkers {
   bool operator==(const StopWorkers&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
-    io("scope", v.scope);
     io.if_set("hangs", v.hangs);
     io.if_set("aborts", v.aborts);
     io.if_set("dumps", v.dumps);
@@ -453,14 +451,13 @@ struct Awaiting {
 struct Rejected {
   static constexpr FrameType kType = FrameType::kRejected;
   enum class Why : std::uint8_t {
-    kRoundWentOn,     // its workers belong to a round that is over: they must be gone before it joins again
-    kJobEnding,       // the job of this name has its verdict; a new one can begin when all nodes have got it
-    kTermsDiffer,     // it was started with other --nnodes, --node_unit or --max-restarts
-    kRankTaken,       // another node, which is alive, has the claimed rank
-    kKeptOut,         // it was lost too often
-    kExcluded,        // the check before training found it unfit, or it is out for a hang
-    kOldCoordinator,  // another coordinator has taken the job over
-    kTooMany,         // the job has as many nodes as a coordinator serves
+    kRoundWentOn,  // its workers belong to a round that is over: they must be gone before it joins again
+    kJobEnding,    // the job of this name has its verdict; a new one can begin when all nodes have got it
+    kTermsDiffer,  // it was started with other --nnodes, --node_unit or --max-restarts
+    kRankTaken,    // another node, which is alive, has the claimed rank
+    kKeptOut,      // it was lost too often
+    kExcluded,     // the check before training found it unfit, or it is out for a hang
+    kTooMany,      // the job has as many nodes as a coordinator serves
   };
   Why why = Why::kJobEnding;
   std::string reason;
@@ -473,8 +470,7 @@ struct Rejected {
   }
 };
 constexpr auto names_of(Rejected::Why) {
-  return std::array{"round-went-on", "job-ending", "terms-differ",    "rank-taken",
-                    "kept-out",      "excluded",   "old-coordinator", "too-many"};
+  return std::array{"round-went-on", "job-ending", "terms-differ", "rank-taken", "kept-out", "excluded", "too-many"};
 }
 // To a node that is not in the round that is prepared: it may have to testify that it has heard of it. Answered by
 // RoundHeard.
@@ -601,5 +597,10 @@ struct CoordinatorMessage : std::variant<PrepareRound, RunWorkers, StopWorkers, 
   CoordinatorMessage& operator=(CoordinatorMessage&& other) noexcept;
   ~CoordinatorMessage();
 };
+constexpr auto names_of(const CoordinatorMessage&) {
+  return std::array{"prepare-round", "run-workers",      "stop-workers", "end-job",   "run-check",  "dismiss",
+                    "rejected",      "are-you-there",    "awaiting",     "leave-job", "resigned",   "next-round",
+                    "stacks-wanted", "collect-evidence", "hang-told",    "hang-over", "keep-state", "loader-told"};
+}
 
 }  // namespace elastic::protocol

@@ -69,7 +69,7 @@ Fault wrong_secret(const Key& ours, bool they_have_none) {
 SessionError refused_by(const Frame& frame, const Version& ours) {
   const auto version = read_version(frame);
   if (version && version->major != ours.major) return other_major(*version, ours).error;
-  auto refused = read_refused(frame);
+  auto refused = read_frame<Refused>(frame);
   if (!refused) return cannot_read(frame.type, refused.error()).error;
   return {Kind::kRefused, format("it refused us: {}", printable(refused->reason, kQuotedBytes)),
           std::move(refused->elsewhere)};
@@ -144,7 +144,7 @@ void AgentSession::take_challenge(const Frame& frame, Events& events, ByteString
   const auto give_up = [&](const Fault& found) { end(found.error, found.told, events, out); };
   const auto version = read_version(frame);
   if (version && version->major != version_.major) return give_up(other_major(*version, version_));
-  const auto challenge = read_challenge(frame);
+  const auto challenge = read_frame<Challenge>(frame);
   if (!challenge) return give_up(cannot_read(frame.type, challenge.error()));
   // The coordinator has to prove first: one that does not know the secret learns nothing of it.
   if (!same_proof(challenge->proof, coordinator_proof(key_, hello_, *challenge))) {
@@ -161,7 +161,7 @@ void AgentSession::take_challenge(const Frame& frame, Events& events, ByteString
 
 void AgentSession::take_welcome(const Frame& frame, Events& events, ByteString& out) {
   const auto give_up = [&](const Fault& found) { end(found.error, found.told, events, out); };
-  const auto read = read_welcome(frame);
+  const auto read = read_frame<WelcomeFrame>(frame);
   if (!read) return give_up(cannot_read(frame.type, read.error()));
   if (read->loss_timeout_ms <= 0 || read->loss_timeout_ms > limits::kMaxTimeoutSeconds * 1000) {
     return give_up(cannot_read(frame.type, format("a loss timeout is {} ms", read->loss_timeout_ms)));
@@ -193,7 +193,7 @@ void AgentSession::send_waiting(Events& events, ByteString& out) {
 }
 
 void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out) {
-  const auto kept = read_kept(frame);
+  const auto kept = read_frame<KeptFrame>(frame);
   if (kept && kept->number <= last_keep_alive_ && is_stale(frame, events)) return;
   if (!kept || kept->number > last_keep_alive_) {
     const Fault found =
@@ -211,7 +211,7 @@ void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out
 }
 
 void AgentSession::take_message(const Frame& frame, Events& events, ByteString& out) {
-  auto message = read_coordinator_message(frame);
+  auto message = read_frame<CoordinatorMessage>(frame);
   if (!message) {
     const Fault found = cannot_read(frame.type, message.error());
     return end(found.error, found.told, events, out);
@@ -337,7 +337,7 @@ bool CoordinatorSession::is_of_our_major(const Frame& frame, Events& events, Byt
 
 void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteString& out) {
   if (!is_of_our_major(frame, events, out)) return;
-  auto hello = read_hello(frame);
+  auto hello = read_frame<Hello>(frame);
   if (!hello) {
     const Fault found = cannot_read(frame.type, hello.error());
     return end(found.error, found.told, events, out);
@@ -354,7 +354,7 @@ void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteStri
 }
 
 void CoordinatorSession::take_proof(const Frame& frame, Events& events, ByteString& out) {
-  const auto proof = read_proof(frame);
+  const auto proof = read_frame<ProofFrame>(frame);
   if (!proof || !same_proof(proof->proof, expected_)) {
     // An agent with another secret notices that our proof is wrong and sends REFUSED instead: this proof was forged.
     const Fault found = proof ? Fault{{Kind::kSecret, "its proof that it knows the job's secret is wrong"},
@@ -368,7 +368,7 @@ void CoordinatorSession::take_proof(const Frame& frame, Events& events, ByteStri
 
 void CoordinatorSession::take_node_is_empty(const Frame& frame, Events& events, ByteString& out) {
   if (!is_of_our_major(frame, events, out)) return;
-  const auto empty = read_node_is_empty(frame);
+  const auto empty = read_frame<NodeIsEmptyFrame>(frame);
   const auto proof_is_right = [&](const Key& key) {
     return same_proof(empty->proof, prove(key, Side::kGuardian, {before_proof(frame, *empty)}));
   };
@@ -392,7 +392,7 @@ bool CoordinatorSession::has_older_term(const Frame& frame, Events& events, Byte
 // A promise to this coordinator carries its term. An older one was made before the term grew, and counts no more.
 void CoordinatorSession::take_holds(const Frame& frame, Events& events, ByteString& out) {
   if (has_older_term(frame, events, out)) return;
-  auto holds = read_holds(frame);
+  auto holds = read_frame<HoldsFrame>(frame);
   if (!holds) {
     const Fault found = cannot_read(frame.type, holds.error());
     return end(found.error, found.told, events, out);
@@ -409,12 +409,12 @@ void CoordinatorSession::take_message(const Frame& frame, Events& events, ByteSt
   const Stamp& its = frame.stamp;
   if (has_older_term(frame, events, out)) return;
   if (frame.type == FrameType::kKeepAlive) {
-    const auto keep_alive = read_keep_alive(frame);
+    const auto keep_alive = read_frame<KeepAliveFrame>(frame);
     if (keep_alive) return events.push_back(KeepAlive{keep_alive->number});
     const Fault found = cannot_read(frame.type, keep_alive.error());
     return end(found.error, found.told, events, out);
   }
-  auto message = read_agent_message(frame);
+  auto message = read_frame<AgentMessage>(frame);
   if (!message) {
     const Fault found = cannot_read(frame.type, message.error());
     return end(found.error, found.told, events, out);

@@ -130,7 +130,7 @@ TEST_CASE("the coordinator's own proof, sent back to it, proves nothing") {
   FrameReader reader;
   Bytes left(talk.to_agent);
   REQUIRE(reader.next(left, 4096) == FrameReader::Step::kFrame);
-  append_frame(talk.to_coordinator, {}, ProofFrame{read_challenge(reader.frame())->proof});
+  append_frame(talk.to_coordinator, {}, ProofFrame{read_frame<Challenge>(reader.frame())->proof});
   CHECK(talk.at_coordinator().at(0).starts_with("secret: "));
 }
 

@@ -391,9 +391,10 @@ class Story {
       found("what was read is not written as one frame");
     }
     if constexpr (std::is_same_v<Message, AgentMessage>) {
-      if (read_agent_message(reader.frame()) != message) found("what was read is written as something else");
+      if (read_frame<AgentMessage>(reader.frame()) != message) found("what was read is written as something else");
     } else {
-      if (read_coordinator_message(reader.frame()) != message) found("what was read is written as something else");
+      if (read_frame<CoordinatorMessage>(reader.frame()) != message)
+        found("what was read is written as something else");
     }
   }
 

@@ -105,7 +105,7 @@ seed_files::Seeds make_seeds() {
                         .event(kCoordinatorSays, kDismiss)
                         .event(kToAgent, kAll)
                         .event(kSetStamp, 4, 2)
-                        .event(kCoordinatorSays, kStop, 1, 2)
+                        .event(kCoordinatorSays, kStop, 1, 0, 0, 0)
                         .event(kToAgent, kAll)
                         .event(kAgentSays, kSucceeded, 1)
                         .event(kToCoordinator, kAll));
@@ -183,7 +183,7 @@ seed_files::Seeds make_seeds() {
                          .event(kToCoordinator, kAll));
   add("forged_orders", begun()
                            .event(kForgeToAgent, 50, 11, 1, 4)
-                           .bytes("\2")
+                           .bytes(std::string(3, '\0'))
                            .event(kForgeToAgent, 48, 11, 3, 9)
                            .bytes("")
                            .event(kForgeToAgent, 49, 11, 3, 8)

@@ -172,7 +172,7 @@ std::vector<CoordinatorMessage> coordinator_messages() {
   return {prepare(),
           RunCheck{4, 2, "pair with node 0"},
           RunWorkers{4, {"10.0.0.1", 29500}},
-          StopWorkers{4, RestartScope::kJob, true, true, true},
+          StopWorkers{4, true, true, true},
           AreYouThere{},
           EndJob{verdict()},
           Dismiss{kDetails},

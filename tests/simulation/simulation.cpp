@@ -211,7 +211,8 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
                          frame.type == FrameType::kNodeStopped || frame.type == FrameType::kWorkersSucceeded ||
                          frame.type == FrameType::kRoundHeard || frame.type == FrameType::kNodeLeaves ||
                          (hangs_.are_on() && frame.type == FrameType::kNodeEvidence);
-    if (const auto message = matters ? protocol::read_agent_message(frame) : std::unexpected(std::string())) {
+    if (const auto message =
+            matters ? protocol::read_frame<protocol::AgentMessage>(frame) : std::unexpected(std::string())) {
       if (trace_.is_read()) line(format("node {} says {}", node.index(), text(*message)));
       if (const auto* stopped = std::get_if<protocol::NodeStopped>(&*message)) {
         invariants_.answered(node, tap.agent, frame.stamp.incarnation, stopped->round);
@@ -231,7 +232,7 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
       }
     }
   } else if (protocol::is_coordinator_message(frame.type) && from == End::kServer) {
-    const auto message = protocol::read_coordinator_message(frame);
+    const auto message = protocol::read_frame<protocol::CoordinatorMessage>(frame);
     if (!message) invariants_.broken("what is sent can be read", protocol::name_of(frame.type));
     if (trace_.is_read()) line(format("node {} is told {}", node.index(), text(*message)));
     if (tap.server == nullptr) return;
