@@ -1,19 +1,19 @@
 #include "rendezvous/coordinator/announcements.h"
 
-#include "rendezvous/coordinator/rival.h"
+#include "rendezvous/locate/rival.h"
 #include "src/base/limits.h"
 
 namespace elastic::coordinator {
 namespace {
 
-Rival rival(const protocol::Introduction& who) {
+locate::Rival rival(const protocol::Introduction& who) {
   return {who.incarnation, who.announces->birth_ms, who.announces->round};
 }
 
 }  // namespace
 
 bool goes_before(const protocol::Introduction& one, const protocol::Introduction& other) {
-  return judge_rival(rival(other), rival(one)) != Rivalry::kGoesOn;
+  return locate::judge_rival(rival(other), rival(one)) != locate::Rivalry::kGoesOn;
 }
 
 std::optional<protocol::Introduction> Announcements::hear(const protocol::Introduction& heard,

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
-#include "rendezvous/coordinator/rival.h"
+#include "rendezvous/locate/rival.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -197,10 +197,10 @@ void Coordinator::on(const DoorTried& event, Effects&) {
 // hosts that a name leads to.
 void Coordinator::on(const CoordinatorAnnounced& event, Effects& out) {
   if (!mandate_.is_counting() || state_ == State::kEnding) return;
-  const Rivalry rivalry = judge_rival({identity_.incarnation(), identity_.fence().birth_ms, round_},
-                                      {event.incarnation, event.birth_ms, event.round});
-  if (rivalry == Rivalry::kGoesOn) return;
-  if (rivalry == Rivalry::kGivesWay || mandate_.stands()) {
+  const locate::Rivalry rivalry = locate::judge_rival({identity_.incarnation(), identity_.fence().birth_ms, round_},
+                                                      {event.incarnation, event.birth_ms, event.round});
+  if (rivalry == locate::Rivalry::kGoesOn) return;
+  if (rivalry == locate::Rivalry::kGivesWay || mandate_.stands()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
   }
   stopping_.fails(

@@ -51,7 +51,7 @@ ROOMS = {
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/claim",
-    "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/tenure",
+    "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/rival", "rendezvous/locate/tenure",
     "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",

@@ -1,8 +1,8 @@
-#include "rendezvous/coordinator/rival.h"
+#include "rendezvous/locate/rival.h"
 
 #include <tuple>
 
-namespace elastic::coordinator {
+namespace elastic::locate {
 namespace {
 
 // The greater one goes on.
@@ -18,4 +18,4 @@ Rivalry judge_rival(const Rival& own, const Rival& other) {
   return own.round ? Rivalry::kEnds : Rivalry::kGivesWay;
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::locate

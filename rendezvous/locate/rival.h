@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/protocol/messages.h"
 
-namespace elastic::coordinator {
+namespace elastic::locate {
 
 // What a coordinator does about another one that runs a job of the same name, begun independently: where the nodes
 // meet, a host has come back that knows nothing of the job, or a name leads to several.
@@ -27,4 +26,4 @@ struct Rival {
 // decide.
 Rivalry judge_rival(const Rival& own, const Rival& other);
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::locate

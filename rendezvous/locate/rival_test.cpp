@@ -1,8 +1,8 @@
-#include "rendezvous/coordinator/rival.h"
+#include "rendezvous/locate/rival.h"
 
 #include <doctest/doctest.h>
 
-namespace elastic::coordinator {
+namespace elastic::locate {
 namespace {
 
 TEST_CASE("of two jobs of one name the one with more rounds goes on, then the one that was born earlier") {
@@ -33,4 +33,4 @@ TEST_CASE("coordinators of one incarnation are no rivals") {
 }
 
 }  // namespace
-}  // namespace elastic::coordinator
+}  // namespace elastic::locate
