@@ -209,9 +209,6 @@ TEST_CASE("failover=majority needs nodes that can all host the coordinator") {
               .contains(key + ", and with failover=off no other node takes over; leave it out"));
     CHECK(t.error({"--nnodes=2", "--rdzv-backend=static", "--rdzv-conf=" + key, "train.py"})
               .contains(key + ", and with --rdzv-backend=static no other node takes over; leave it out"));
-    CHECK(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/m",
-                   "--rdzv-conf=store_type=file," + key, "train.py"})
-              .contains(key + ", and a claim says who takes over; leave it out"));
   }
 }
 
@@ -281,22 +278,22 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);
 }
 
-TEST_CASE("nodes that meet by a claim look for a lost coordinator until another node can have taken it over") {
+TEST_CASE("nodes that meet by a file have the same failover as those that meet at an endpoint") {
   const Trial t;
-  const auto plan = [&](const std::string& text) {
-    return t.good(
-        {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting", "--rdzv-conf=" + text, "train.py"});
+  const auto meeting = [&](const std::string& text) {
+    return t
+        .good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting",
+               "--rdzv-conf=store_type=file," + text, "train.py"})
+        .settings;
   };
-  const LaunchPlan short_one = plan("store_type=file,loss_timeout=10,rejoin_timeout=3");
-  CHECK(short_one.settings.meeting.rejoin_ms == 12'000);
-  CHECK(short_one.warnings ==
-        std::vector<std::string>{"rejoin_timeout=3 is too short for another node to take over the coordinator from one "
-                                 "that was lost: 12 s are used (loss_timeout plus 2 s)"});
-  const LaunchPlan enough = plan("store_type=file,rejoin_timeout=7");
-  CHECK(enough.settings.meeting.rejoin_ms == 7'000);
-  CHECK(enough.warnings.empty());
+  CHECK(meeting("rejoin_timeout=3").node.rules.failover == protocol::JobRules::Failover::kMajority);
+  CHECK(meeting("rejoin_timeout=3").meeting.rejoin_ms == 3'000);
+  CHECK(meeting("coordinator_port=7").meeting.has_door);
+  CHECK(meeting("coordinator_port=7").meeting.door_port == 7);
+  CHECK(meeting("coordinator_port=7").meeting.refusal_is_proof);
+  CHECK_FALSE(meeting("failover_evidence=none").meeting.refusal_is_proof);
+  CHECK_FALSE(meeting("failover=off").meeting.has_door);
 }
-
 TEST_CASE("the job's secret comes from a file or the environment, and workers do not get it") {
   Trial t;
   t.environment.emplace_back("ELASTIC_RUN_TOKEN=of the environment");

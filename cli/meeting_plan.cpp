@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/job_secret.h"
-#include "rendezvous/protocol/lease.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -64,9 +63,8 @@ class MeetingPlanner {
   Status plan_munge();
   Status plan_failover();
   void plan_rules();
-  void make_rejoining_suffice();
 
-  // Whether other nodes take the coordinator over, by their promises or by a claim.
+  // Whether other nodes take the coordinator over, by their promises.
   bool has_failover() const {
     const std::string* mode = checked_.rdzv_conf.find("failover");
     return !is_static() && (mode == nullptr || *mode == "majority");
@@ -359,17 +357,14 @@ Status MeetingPlanner::plan_failover() {
                 "failover=majority, and with --rdzv-backend=static node 0 is the only host",
                 "leave it out, or use --rdzv-backend=c10d");
   }
-  const bool by_promises = has_failover() && meeting.place == transport::MeetingSettings::Place::kEndpoint;
-  if (!by_promises) {
-    const std::string why = has_failover() ? "a claim says who takes over"
-                            : is_static()  ? "with --rdzv-backend=static no other node takes over"
-                                           : "with failover=off no other node takes over";
+  if (!has_failover()) {
+    const std::string why = is_static() ? "with --rdzv-backend=static no other node takes over"
+                                        : "with failover=off no other node takes over";
     for (const char* key : {"on_leave", "failover_evidence"}) {
       if (conf.find(key) == nullptr) continue;
       return fail(flags_.input(FlagId::kRdzvConf), format("{}={}, and {}", key, *conf.find(key), why),
-                  "leave it out, or let the nodes meet at an endpoint with failover=majority");
+                  "leave it out, or use failover=majority");
     }
-    if (has_failover()) return {};
     entry("failover", "off: the job ends with its coordinator's node",
           is_static() ? "static" : flags_.origin_text(FlagId::kRdzvConf));
     return {};
@@ -380,6 +375,7 @@ Status MeetingPlanner::plan_failover() {
   if (is("on_leave", "end")) rules.on_leave = OnLeave::kEnd;
   if (is("on_leave", "wait")) rules.on_leave = OnLeave::kWait;
   if (is("failover_evidence", "none")) rules.failover_evidence = protocol::JobRules::Evidence::kNone;
+  meeting.refusal_is_proof = rules.failover_evidence != protocol::JobRules::Evidence::kNone;
   meeting.has_door = true;
   meeting.door_port = meeting.coordinator_port;
   entry("failover", "by more than half of the last round",
@@ -409,7 +405,6 @@ void MeetingPlanner::plan_rules() {
   transport::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.rejoin_ms = milliseconds("rejoin_timeout", meeting.rejoin_ms);
   meeting.loss_timeout_ms = loss_timeout_ms(conf);
-  make_rejoining_suffice();
   const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
   entry("waits",
         format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,
@@ -421,19 +416,6 @@ void MeetingPlanner::plan_rules() {
           format("{}: a step; --rdzv-conf=join_timeout=SECONDS waits", detected_.system));
   }
   entry("loss timeout", format("{} s without a message from a node", meeting.loss_timeout_ms / kSecond), origin);
-}
-
-// A node that gives up before the claim of the lost host has run out and another host is found cannot go on with it.
-void MeetingPlanner::make_rejoining_suffice() {
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
-  if (meeting.place == transport::MeetingSettings::Place::kEndpoint) return;
-  const std::int64_t least_ms = meeting.loss_timeout_ms + protocol::LeaseTimes::kLongestPauseMs;
-  if (meeting.rejoin_ms >= least_ms) return;
-  plan_.warnings.push_back(
-      format("rejoin_timeout={} is too short for another node to take over the coordinator from "
-             "one that was lost: {} s are used (loss_timeout plus 2 s)",
-             meeting.rejoin_ms / kSecond, least_ms / kSecond));
-  meeting.rejoin_ms = least_ms;
 }
 
 }  // namespace

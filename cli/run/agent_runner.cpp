@@ -50,24 +50,21 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
     node.addresses.clear();  // then the store admits every address
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
-  node.coordinator_may_move = settings.meeting.coordinator_may_move();
-  node.moves_by_claim = settings.meeting.place != transport::MeetingSettings::Place::kEndpoint;
+  node.coordinator_may_move = settings.meeting.has_door;
   return node;
 }
 
 agent::LinkSettings link_settings(const LaunchSettings& settings, protocol::AgentId agent) {
   if (settings.meeting.alone) return {.job = settings.worker.run_id, .agent = agent, .in_process = true};
-  agent::LinkSettings link{.job = settings.worker.run_id,
-                           .endpoint = transport::endpoint_text(settings.meeting),
-                           .agent = agent,
-                           .secret = settings.meeting.secret,
-                           .join_timeout_ms = settings.node.rules.join_timeout_ms,
-                           .rejoin_ms = settings.meeting.rejoin_ms,
-                           .seed = process::random_number(),
-                           .may_meet_others = settings.meeting.serves_own_job_only};
-  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint)
-    agent::look_often(link, {settings.meeting.loss_timeout_ms});
-  return link;
+  return {.job = settings.worker.run_id,
+          .endpoint = transport::endpoint_text(settings.meeting),
+          .agent = agent,
+          .secret = settings.meeting.secret,
+          .join_timeout_ms = settings.node.rules.join_timeout_ms,
+          .rejoin_ms = settings.meeting.rejoin_ms,
+          .seed = process::random_number(),
+          .may_meet_others = settings.meeting.serves_own_job_only,
+          .place_explains = settings.meeting.place == transport::MeetingSettings::Place::kFile};
 }
 
 agent::Agent make_agent(const LaunchSettings& settings, bool logs) {

@@ -13,9 +13,7 @@ namespace elastic::run {
 
 JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own,
                                Handlers handlers)
-    : job_(settings.worker.run_id),
-      has_doors_(!settings.meeting.alone && settings.meeting.has_door),
-      by_claim_(settings.meeting.place != transport::MeetingSettings::Place::kEndpoint) {
+    : job_(settings.worker.run_id), has_doors_(!settings.meeting.alone && settings.meeting.has_door) {
   const auto on_event = std::move(handlers.on_event);
   if (settings.meeting.alone) {
     host_ = std::make_unique<transport::CoordinatorHost>(
@@ -56,8 +54,7 @@ void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Li
                                     .port = effect.to->port,
                                     .is_own_door = effect.to->agent == link.agent()});
   }
-  // A node that only stood by has missed the job's end, if what a coordinator claimed has been taken back.
-  connection_->connect(link.own_incarnation() != 0 || (by_claim_ && link.term() != 0));
+  connection_->connect({.belongs = link.own_incarnation() != 0, .has_met_it = link.term() != 0});
 }
 
 void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {

@@ -35,7 +35,7 @@ class JobCoordinator {
 
   // What the agent's `link` wants done.
   void perform(const agent::Link::Connect& effect, const agent::Link& link);
-  void perform(const agent::Link::Disconnect&) { connection_->disconnect(); }
+  void perform(const agent::Link::Disconnect& effect) { connection_->disconnect(effect.is_stranger); }
   void perform(const agent::Link::Write& effect) { connection_->write(effect.bytes); }
   void perform(const agent::ToCoordinator& effect) { host_->on(effect.message); }
 
@@ -74,7 +74,6 @@ class JobCoordinator {
   bool has_doors_;
   std::optional<Address> elsewhere_;  // address_elsewhere() when the agent was attached last
   bool is_elsewhere_on_this_host_ = false;
-  bool by_claim_;  // a claim in a file or a store says where the coordinator is
   // One of the two is there.
   std::unique_ptr<transport::CoordinatorHost> host_;
   std::unique_ptr<transport::CoordinatorConnection> connection_;

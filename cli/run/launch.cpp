@@ -51,7 +51,7 @@ constexpr int kExitUsage = 2;
 // progress, so that all is over within 2 s.
 constexpr std::int64_t kOpenLogsMs = 2000;
 constexpr std::int64_t kCloseLogsMs = 1200;
-// How long taking back the claim of this process's coordinator may take.
+// How long it may take to remove the entry that leads to this process.
 constexpr std::int64_t kWithdrawMs = 1000;
 // How long removing the launch's directory may take.
 constexpr std::int64_t kRemoveMs = 300;
@@ -226,9 +226,9 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   // itself.
   if (agent.coordinator().server() == nullptr) return status.set_coordinator(nullptr);
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
-  if (agent.guardian_is_lost() && settings.meeting.coordinator_may_move()) return;
+  if (agent.guardian_is_lost() && settings.meeting.has_door) return;
   serve_the_others(loop, agent, settings.worker.run_id, settings.node.shutdown_timeout_ms);
-  // Without a claim a newcomer would begin the job anew that goes on elsewhere.
+  // Without its entry a newcomer would begin the job anew that goes on elsewhere.
   if (agent.coordinator().server()->only_ends()) withdraw(loop, agent);
 }
 

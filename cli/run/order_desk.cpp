@@ -25,7 +25,6 @@ int status_of(OrderAnswered::Kind kind) {
     case OrderAnswered::Kind::kAccepted: return 200;
     case OrderAnswered::Kind::kUnknown: return 404;
     case OrderAnswered::Kind::kRefused: return 409;
-    case OrderAnswered::Kind::kNotNow: return 503;
   }
   return 503;
 }

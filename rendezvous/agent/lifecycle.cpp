@@ -79,11 +79,10 @@ NodeJoins Lifecycle::joins() const {
 
 bool Lifecycle::needs_lease() const {
   if (dismissed_) return false;
-  // Nobody can take the place of a round's only node while the coordinator is in the same process, unless a claim may
-  // give the coordinator to another node: nobody is elected without this one. Elsewhere even the only node of a round
-  // may be replaced; and without a session none is in this process, as far as is known, though its door may be asked.
-  if (settings_.hosts_coordinator && !detached_ && !settings_.moves_by_claim && round_.place().node_count <= 1)
-    return false;
+  // Nobody can take the place of a round's only node while the coordinator is in the same process: nobody is elected
+  // without this one. Elsewhere even the only node of a round may be replaced; and without a session none is in this
+  // process, as far as is known, though its door may be asked.
+  if (settings_.hosts_coordinator && !detached_ && round_.place().node_count <= 1) return false;
   return state_ == State::kPreparing || state_ == State::kRunning || ends_processes();
 }
 

@@ -132,10 +132,6 @@ TEST_CASE(
     node.on(Attached{});
     CHECK_FALSE(node.life.needs_lease());
   }
-  Node node;
-  node.life = Lifecycle{{.local_world_size = 2, .coordinator_may_move = true, .moves_by_claim = true}};
-  node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
-  CHECK(node.life.needs_lease());
 }
 
 TEST_CASE("a lease that is over kills the workers at once, whatever they were told before") {

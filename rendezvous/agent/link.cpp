@@ -15,19 +15,10 @@ namespace {
 
 constexpr std::int64_t kFirstDelayMs = 50;
 
-// The bounds of look_often().
-constexpr std::int64_t kShortestPauseMs = 100;
-constexpr std::int64_t kShortestGreetingMs = 2'000;
-
 constexpr const char* kNotAnswered = "the connection attempt timed out";
 constexpr const char* kSaysNothing = "it accepts the connection, but sends nothing";
 
 }  // namespace
-
-void look_often(LinkSettings& link, const LeaseTimes& lease) {
-  link.longest_pause_ms = std::clamp<std::int64_t>(lease.renewal_ms(), kShortestPauseMs, link.longest_pause_ms);
-  link.greeting_ms = std::clamp(lease.lease_ms(), kShortestGreetingMs, link.greeting_ms);
-}
 
 Link::Effects Link::begin(std::int64_t now_ms) {
   began_ms_ = now_ms;
@@ -150,7 +141,8 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
                                                 e.kind == SessionError::Kind::kVersion ||
                                                 e.kind == SessionError::Kind::kNotOurs;
-                   disconnect(out);
+                   const bool is_other_jobs = e.elsewhere && e.elsewhere->is_other_jobs;
+                   disconnect(out, is_other_jobs || e.kind == SessionError::Kind::kNotOurs);
                    const bool was_attached = state_ == State::kAttached;
                    if (was_attached) detach(e.text, out);
                    session_.reset();
@@ -234,7 +226,8 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
     if (state_ != State::kResting) disconnect(out);
     session_.reset();
     if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
-    if (state_ == State::kGreeting) last_problem_ = kSaysNothing;
+    const bool is_explained = settings_.place_explains && !last_problem_.empty();
+    if (state_ == State::kGreeting && !is_explained) last_problem_ = kSaysNothing;
     state_ = State::kOver;
     const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
     const std::int64_t seconds = (now_ms - began_ms_) / 1000;
@@ -367,9 +360,9 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   rest(0, now_ms);
 }
 
-void Link::disconnect(Effects& out) {
+void Link::disconnect(Effects& out, bool is_stranger) {
   has_connection_ = false;
-  out.emplace_back(Disconnect{});
+  out.emplace_back(Disconnect{is_stranger});
 }
 
 void Link::detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms) {

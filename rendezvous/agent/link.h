@@ -31,6 +31,8 @@ struct LinkSettings {
   std::uint64_t seed = 1;                  // of the random part of the pauses between attempts
   // The coordinator that answers may be another job's, and this job's at another place, or not there yet.
   bool may_meet_others = false;
+  // What a connection says that was broken tells more than that nothing came: a place that knows where it leads.
+  bool place_explains = false;
   // The longest pause between two attempts; at most LeaseTimes::kLongestPauseMs, on which coordinators count.
   std::int64_t longest_pause_ms = protocol::LeaseTimes::kLongestPauseMs;
   bool local = false;  // the coordinator is in this process: when it is silent, so are we
@@ -38,10 +40,6 @@ struct LinkSettings {
   // connection, and no lease, that could be lost.
   bool in_process = false;
 };
-
-// Where the coordinator may move to another node: a claim that is not renewed any more is taken over by the first node
-// that looks after its end, so that nodes look often.
-void look_often(LinkSettings& link, const protocol::LeaseTimes& lease);
 
 // An agent's tie to the coordinator: it connects, introduces itself, keeps the lease, and connects again when the
 // connection breaks. It knows nothing of workers; its owner says whether a lease is needed.
@@ -56,7 +54,9 @@ class Link {
   struct Connect {                      // answered by connected() or broken()
     std::optional<DoorTarget> to = {};  // nothing: where the nodes meet
   };
-  struct Disconnect {};  // no answer
+  struct Disconnect {          // no answer
+    bool is_stranger = false;  // what has answered is no coordinator, or another job's
+  };
   struct Write {
     protocol::ByteString bytes;
   };
@@ -168,7 +168,7 @@ class Link {
   std::int64_t random(std::int64_t most);
   // Whether the session that ends now has lasted; counts those in a row that have not.
   bool has_lasted(std::int64_t now_ms);
-  void disconnect(Effects& out);
+  void disconnect(Effects& out, bool is_stranger = false);
   void detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms = {});
   void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
   void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);

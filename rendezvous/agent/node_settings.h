@@ -32,8 +32,6 @@ struct NodeSettings {
   std::optional<int> node_rank = {};
   bool hosts_coordinator = true;
   bool coordinator_may_move = false;  // another node may take the coordinator over while this one still hosts it
-  // That is decided by a claim: this node's own vote is not needed.
-  bool moves_by_claim = false;
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};
   protocol::CheckRules check = {};

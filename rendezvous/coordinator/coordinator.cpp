@@ -55,7 +55,6 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> ch
                  .incarnation = config.incarnation,
                  .random = config.random,
                  .birth_ms = config.birth_ms,
-                 .begins_job = config.begins_job(),
                  .least_birth_ms = config.least_birth_ms}),
       mandate_(config),
       check_(std::move(check)),
@@ -121,6 +120,14 @@ std::optional<Announcement> Coordinator::announcement() const {
   return Announcement{std::move(addresses), 0, identity_.fence().birth_ms, round_};
 }
 
+std::vector<Successor> Coordinator::next_leaders() const {
+  std::vector<AgentId> members;
+  for (const Seat& seat : seats_) {
+    if (roster_.nodes().contains(seat.agent)) members.push_back(seat.agent);
+  }
+  return mandate_.successors(members, roster_);
+}
+
 // --- Events. ---------------------------------------------------------------------------------------
 
 void Coordinator::on(const MessageReceived& event, Effects& out) {
@@ -151,7 +158,7 @@ void Coordinator::on(const KeepAliveReceived& event, Effects&) {
 
 void Coordinator::on(const SessionEnded& event, Effects& out) {
   claims_.withdraw(event.from);
-  if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out, event.by_us);
+  if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out);
 }
 
 void Coordinator::on(const PromiseReceived& event, Effects& out) {
@@ -174,8 +181,8 @@ void Coordinator::on(const OwnAgentElsewhere& event, Effects& out) {
 }
 
 void Coordinator::on(const HostLeaves& event, Effects& out) {
-  // A candidate has nothing to hand over, and a claim that is not renewed any more is taken over by another node.
-  if (state_ == State::kEnding || state_ == State::kRebuilding || config_.is_claimed) return;
+  // A candidate has nothing to hand over.
+  if (state_ == State::kEnding || state_ == State::kRebuilding) return;
   const std::string text = format("the elastic-run beside it received {} and leaves", signal_name(event.signal));
   host_leaves("", text, event.signal, out);
 }

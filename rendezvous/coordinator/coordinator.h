@@ -83,6 +83,8 @@ class Coordinator {
   // What this coordinator tells whoever may take itself for the job's first one: nothing while it stands for election
   // or ends, and where its own node is not in the job. The port is for the caller to add.
   std::optional<protocol::Announcement> announcement() const;
+  // Who may lead the job after this coordinator, of the last round's nodes.
+  std::vector<protocol::Successor> next_leaders() const;
   // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
@@ -160,7 +162,7 @@ class Coordinator {
   void has_stopped(Node& node, Effects& out);
   void is_ready(Node& node, Effects& out);
   void let_go(protocol::NodeId session, const protocol::NodeLeaves& leaves, Effects& out);
-  void lose(Node& node, const std::string& how, Effects& out, bool by_us = false);
+  void lose(Node& node, const std::string& how, Effects& out);
   void blame(const Node& node, Effects& out);
   void forget(const Node& node);
   void end(protocol::Verdict verdict, Effects& out);

@@ -21,7 +21,7 @@ std::string done_and_leaves(const Node& node) { return format("{} leaves: its wo
 
 }  // namespace
 
-void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by_us) {
+void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   roster_.set_session(node, {});
   const Standing standing = node.standing();
   if (standing != Standing::kLeaving) {
@@ -37,12 +37,12 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out, bool by
   }
   Note lost = node_is_lost(node, how);
   // No operator has to look at a node that got a signal to leave, or whose session the coordinator ended itself.
-  if (standing == Standing::kLeaving || by_us) lost = {.text = std::move(lost.text)};
+  if (standing == Standing::kLeaving) lost = {.text = std::move(lost.text)};
   out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {
     const bool is_first_of_host = stopping_.lose(node, how);
     // A candidate needs every vote: it keeps nobody out.
-    const bool is_charged = !by_us && !mandate_.stands();
+    const bool is_charged = !mandate_.stands();
     if (is_charged) budgets_.losses.count_loss();
     if (is_charged && is_first_of_host) blame(node, out);
   }

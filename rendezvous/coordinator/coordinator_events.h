@@ -17,22 +17,17 @@ namespace elastic::coordinator {
 
 // What a coordinator is started with.
 struct CoordinatorConfig {
-  // It starts with this term, and raises it above what agents report. By a claim it is above that of the claim before,
-  // and 1 if there was none: then the job of the name is over that was there before.
-  protocol::Term term = 1;
+  protocol::Term term = 1;                // it raises it above what agents report
   protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
   protocol::LeaseTimes lease = {};
   std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
   std::uint32_t random = 0;  // its collections are numbered from there; in its term if it takes a running job over
-  bool is_claimed = false;   // nodes find the coordinator by a claim (locate/claim.h), so the job has no second one
   std::int64_t made_ms = 0;  // when it was made itself, by the clock of now_ms
   // The same as Unix time in milliseconds: the birth of the incarnation that it begins.
   std::int64_t birth_ms = 0;
   // Another start of the job has ended in this process: rounds are born after it, also those of a start that nodes of
   // before it bring. 0: none has.
   std::int64_t least_birth_ms = 0;
-  // The job begins with this coordinator, whatever nodes report that missed the end of the one before.
-  bool begins_job() const { return is_claimed && term == 1; }
   // Unix time when that clock showed `at_ms`.
   std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
   std::optional<protocol::AgentId> own_agent = {};  // in the coordinator's process; nothing: it is on none of the nodes
@@ -61,8 +56,7 @@ struct PromiseReceived {
 // A node's session has ended: its connection was reset or closed.
 struct SessionEnded {
   protocol::NodeId from = 0;
-  std::string how;     // "its connection was reset"
-  bool by_us = false;  // the coordinator ended it, since it may not act: no loss is charged to the node
+  std::string how;  // "its connection was reset"
 };
 // An agent that introduces itself has met an earlier coordinator of the job; or it has met none (0 and 0), and promises
 // count. The event comes before its welcome.
@@ -186,7 +180,6 @@ struct OrderAnswered {
     kAccepted,  // it is carried out, or what was ordered is under way already
     kUnknown,   // no such job or node is here
     kRefused,
-    kNotNow,  // this coordinator may not act
   };
   Kind kind = Kind::kAccepted;
   std::string text = {};  // clauses: what will happen; or why nothing does, and what to do

@@ -40,8 +40,8 @@ struct Flapping : Job {
     open_store();
     return answer;
   }
-  Answer go(NodeId session, bool by_us = false) {
-    on(SessionEnded{session, "reset", by_us});
+  Answer go(NodeId session) {
+    on(SessionEnded{session, "reset"});
     on(NodeEmptied{session, coordinator.incarnation(), *coordinator.round()});
     Answer answer = stop(1);
     if (!coordinator.ending().verdict()) open_store();
@@ -173,16 +173,6 @@ TEST_CASE("a node that is lost too often is kept out, twice as long the second t
   }
   CHECK(job.come(session, "flaky").all<Rejected>().empty());
   CHECK(job.coordinator.roster().size() == 2);
-}
-
-TEST_CASE(
-    "that the coordinator could not act is no node's loss: nobody is kept out for it, and the job has lost none") {
-  Flapping job({.node_losses = 1, .job_losses = 1});
-  for (NodeId session = 2; session < 6; ++session) {
-    CHECK(job.come(session, "node").all<Rejected>().empty());
-    CHECK(job.go(session, true).to<PrepareRound>(1).losses == 0);
-  }
-  CHECK_FALSE(job.coordinator.ending().verdict());
 }
 
 TEST_CASE("a job that loses more nodes than it may ends, though each was lost once") {

@@ -374,7 +374,6 @@ void Coordinator::go_on_rebuilding(Effects& out) {
   const CarriedHang* const hang = hang_.was_ending(*round_);
   const Rebuilding::Decision decision = rebuilding_.decide({.seats = seats_,
                                                             .roster = roster_,
-                                                            .is_only_coordinator = config_.is_claimed,
                                                             .counts_promises = mandate_.is_counting(),
                                                             .needs_election = mandate_.stands(),
                                                             .job_ends = stopping_.job_ends && !mandate_.stands(),

@@ -386,17 +386,13 @@ TEST_CASE(
   CHECK(!job.coordinator.roster().nodes().contains(done.agent));
 }
 
-TEST_CASE("a candidate that is told to leave has nothing to hand over, nor has one whose claim others take over") {
+TEST_CASE("a candidate that is told to leave has nothing to hand over") {
   const Three before;
   Later job(before);
   job.comes(1);
   job.votes(1);
   CHECK(job.on(HostLeaves{SIGTERM}).effects.empty());
   CHECK(!job.coordinator.is_ending());
-  Job claimed(job_terms(1, 2), {}, {.now_ms = -10'000, .is_claimed = true, .own_agent = 1});
-  claimed.run({1, 2});
-  CHECK(claimed.on(HostLeaves{SIGTERM}).effects.empty());
-  CHECK(!claimed.coordinator.is_ending());
 }
 
 TEST_CASE("a node that leaves a candidate supports it until it is elected") {
@@ -453,10 +449,7 @@ TEST_CASE("a coordinator whose node is told to leave while it takes the job over
   CHECK(resigned.front().second.hands_over);
 }
 
-TEST_CASE("nobody is asked by a coordinator that a claim leads to, of a job of one node, or with failover=off") {
-  Job claimed(job_terms(2, 2), kMajority, {.is_claimed = true});
-  claimed.join(1);
-  CHECK_FALSE(claimed.coordinator.mandate().is_counting());
+TEST_CASE("nobody is asked by the coordinator of a job of one node, or with failover=off") {
   Job small(job_terms(1, 1), kMajority);
   small.join(1);
   CHECK_FALSE(small.coordinator.mandate().is_counting());

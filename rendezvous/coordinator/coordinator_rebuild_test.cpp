@@ -17,9 +17,8 @@ constexpr Activity kActivities[] = {Activity::kIdle, Activity::kPreparing, Activ
 
 // A coordinator of term 2 that is started at 500 ms, and the nodes of a round that the previous one formed.
 struct After : Job {
-  explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {}, bool is_claimed = false)
-      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500, .is_claimed = is_claimed}),
-        size(nodes_of_round) {}
+  explicit After(JobTerms with_terms, int nodes_of_round, LeaseTimes lease = {})
+      : Job(with_terms, {}, {.term = 2, .incarnation = 1, .lease = lease, .now_ms = 500}), size(nodes_of_round) {}
 
   // Node `rank` of the round has the session and agent number rank + 1.
   NodeJoins report(int rank, Activity activity) const {
@@ -532,20 +531,6 @@ NodeJoins empty_host(const Job& job, AgentId agent) {
 
 }  // namespace
 
-TEST_CASE(
-    "where no claim stood the job begins anew, whatever a node reports that has missed the end of the one before") {
-  for (const Term term : {1U, 2U}) {
-    CAPTURE(term);
-    Job job(job_terms(1, 2), {}, {.term = term, .incarnation = 1, .is_claimed = true});
-    NodeJoins late = After(job_terms(1, 2), 2).report(1, Activity::kIdle);
-    job.on(Introduced{late.facts.incarnation, late.facts.term});
-    job.say(1, late);
-    CHECK(job.coordinator.incarnation() == (term == 1 ? 1 : kJob));
-    CHECK(job.coordinator.state() == (term == 1 ? State::kForming : State::kRebuilding));
-    CHECK(job.coordinator.round().has_value() == (term != 1));
-  }
-}
-
 TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the join timeout, and are told what for") {
   After job(job_terms(1, 3, 3), 3);
   job.rules.join_timeout_ms = 60'000;
@@ -582,11 +567,11 @@ TEST_CASE("more than half of a round go on without the others, whoever is missin
   CHECK(job.stop(3).all<PrepareRound>().size() == 2);
 }
 
-TEST_CASE("half of a round goes on with node rank 0, on a new host of the coordinator, or by a claim, and else not") {
-  enum class With { kRank0, kNewHost, kClaim, kNothing };
-  for (const With with : {With::kRank0, With::kNewHost, With::kClaim, With::kNothing}) {
+TEST_CASE("half of a round goes on with node rank 0, or on a new host of the coordinator, and else not") {
+  enum class With { kRank0, kNewHost, kNothing };
+  for (const With with : {With::kRank0, With::kNewHost, With::kNothing}) {
     CAPTURE(static_cast<int>(with));
-    After job(job_terms(1, 5, 3), 4, {}, with == With::kClaim);
+    After job(job_terms(1, 5, 3), 4);
     const int first = with == With::kRank0 ? 0 : 1;
     if (with == With::kNewHost) job.say(9, empty_host(job, 9));
     job.back(first, Activity::kRunning);

@@ -11,8 +11,7 @@ namespace elastic::coordinator {
 Identity::Met Identity::meet(const Introduced& agent, bool knows_a_round, bool may_go_on) {
   const protocol::Term above = agent.term < term_ ? term_ : protocol::term_after(agent.term, random_);
   if (!knows_a_round) met_others_ = true;
-  const bool is_settled = knows_a_round || begins_job_;
-  const bool is_of_other = agent.incarnation == 0 || (agent.incarnation != incarnation_ && is_settled);
+  const bool is_of_other = agent.incarnation == 0 || (agent.incarnation != incarnation_ && knows_a_round);
   if (is_of_other) {
     // Terms order the coordinators of one incarnation of the job. The agent has met a coordinator of another
     // incarnation, and would take this one for an outdated one if its term were lower.

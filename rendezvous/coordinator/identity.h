@@ -17,7 +17,6 @@ class Identity {
     protocol::Incarnation incarnation = 1;
     std::uint32_t random = 0;         // goes into the terms that it takes
     std::int64_t birth_ms = 0;        // when the incarnation begins, as Unix time in milliseconds
-    bool begins_job = false;          // it takes no other incarnation over: see CoordinatorConfig
     std::int64_t least_birth_ms = 0;  // of an incarnation that it takes over: see CoordinatorConfig
   };
   explicit Identity(const Begins& begins)
@@ -26,8 +25,7 @@ class Identity {
         incarnation_(begins.incarnation),
         random_(begins.random),
         birth_ms_(begins.birth_ms),
-        least_birth_ms_(begins.least_birth_ms),
-        begins_job_(begins.begins_job) {}
+        least_birth_ms_(begins.least_birth_ms) {}
 
   enum class Met : std::uint8_t {
     kNothingNew,
@@ -61,7 +59,6 @@ class Identity {
   std::uint32_t random_;
   std::int64_t birth_ms_;
   std::int64_t least_birth_ms_;
-  bool begins_job_;
   bool met_others_ = false;
 };
 

@@ -54,16 +54,6 @@ TEST_CASE("a coordinator keeps its term where that is higher already") {
   CHECK(identity.term() == before);
 }
 
-TEST_CASE("a coordinator that begins the job takes no other over, and is born after it, with a term above it") {
-  Identity identity({1, 77, kRandom, kBirthMs, true});
-  CHECK(identity.meet({.incarnation = 5, .term = 3}, false, false) == Met::kNothingNew);
-  CHECK(identity.incarnation() == 77);
-  CHECK(identity.term() == term_after(3, kRandom));
-  CHECK(identity.met_others());
-  identity.hear_of_birth(born(5, kBirthMs + 10), false);
-  CHECK(identity.fence().birth_ms == kBirthMs + 11);
-}
-
 TEST_CASE("an agent that was in no round, but with another coordinator, raises the term and is remembered") {
   Identity identity = fresh();
   CHECK(identity.meet({.incarnation = 0, .term = 3}, false, false) == Met::kNothingNew);

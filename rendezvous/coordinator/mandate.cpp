@@ -32,10 +32,9 @@ bool makes_sense(const Testimony& testimony, const protocol::LeaseTimes& times) 
 
 }  // namespace
 
-// A claim makes promises needless, and a job of one node has nobody else.
+// A job of one node has nobody else.
 void Mandate::follow(const JobSettings& settings, bool has_round, std::int64_t now_ms) {
-  const bool counts = !is_claimed_ && !is_needless_ &&
-                      settings.rules.failover == protocol::JobRules::Failover::kMajority &&
+  const bool counts = !is_needless_ && settings.rules.failover == protocol::JobRules::Failover::kMajority &&
                       settings.terms.max_nodes > 1;
   if (counts == is_counting()) return;
   support_.reset();

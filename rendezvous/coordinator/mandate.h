@@ -17,17 +17,13 @@
 
 namespace elastic::coordinator {
 
-// Whether the coordinator may act for its job. Either nobody needs to be asked: failover=off, or a claim decides which
-// coordinator acts. Or it needs the promises of a quorum of the last round (docs/failover.md): it has them from the
-// first as long as no round has run, or is elected by them when it takes a job over. Times are milliseconds of the
-// coordinator's clock.
+// Whether the coordinator may act for its job. Either nobody needs to be asked: failover=off. Or it needs the promises
+// of a quorum of the last round (docs/failover.md): it has them from the first as long as no round has run, or is
+// elected by them when it takes a job over. Times are milliseconds of the coordinator's clock.
 class Mandate {
  public:
   explicit Mandate(const CoordinatorConfig& config)
-      : times_(config.lease),
-        own_(config.own_agent),
-        own_process_(config.own_process),
-        is_claimed_(config.is_claimed) {}
+      : times_(config.lease), own_(config.own_agent), own_process_(config.own_process) {}
 
   // Another node can be elected in place of this coordinator, which acts by promises and is told to leave.
   bool may_hand_over(const membership::Roster& roster, std::int64_t now_ms) const;
@@ -108,8 +104,7 @@ class Mandate {
   std::optional<protocol::AgentId> own_;
   std::optional<protocol::Successor> own_process_;
   bool own_has_ended_ = false;  // the agent in this process
-  bool is_claimed_;
-  bool is_needless_ = false;  // needs_nobody()
+  bool is_needless_ = false;    // needs_nobody()
   // At most one of them; none while nobody needs to be asked.
   std::optional<succession::Support> support_;
   std::optional<succession::Candidacy> candidacy_;

@@ -27,13 +27,13 @@ std::vector<int> connected_ranks(const Rebuilding::View& view) {
 // Of how many empty nodes all orders are tried.
 constexpr std::size_t kMostEmpty = 4;
 
-// Nodes can find one coordinator only, or a node of the round that has not reported is dead: this coordinator's own
-// host has restarted, and knows nothing of the round.
+// A node of the round that has not reported is dead: this coordinator's own host has restarted, and knows nothing of
+// the round.
 bool other_half_is_nowhere(const Rebuilding::View& view) {
-  return view.is_only_coordinator || std::ranges::any_of(view.roster.nodes(), [&](const auto& entry) {
-           const membership::Node& node = entry.second;
-           return node.hosts_coordinator && node.session && !has_seat(view.seats, node.agent);
-         });
+  return std::ranges::any_of(view.roster.nodes(), [&](const auto& entry) {
+    const membership::Node& node = entry.second;
+    return node.hosts_coordinator && node.session && !has_seat(view.seats, node.agent);
+  });
 }
 
 }  // namespace

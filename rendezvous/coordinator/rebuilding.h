@@ -50,11 +50,10 @@ class Rebuilding {
   struct View {
     const Seats& seats;
     const membership::Roster& roster;
-    bool is_only_coordinator = false;  // nodes find the coordinator by a claim, so the job has no second one
-    bool counts_promises = false;      // who is here does not matter, but whose promises the coordinator has
-    bool needs_election = false;       // and they are too few so far
-    bool job_ends = false;             // the job ends anyway: no quorum is needed for that
-    std::vector<int> out = {};         // ranks of nodes that are out of the job: those that do not come are not missed
+    bool counts_promises = false;  // who is here does not matter, but whose promises the coordinator has
+    bool needs_election = false;   // and they are too few so far
+    bool job_ends = false;         // the job ends anyway: no quorum is needed for that
+    std::vector<int> out = {};     // ranks of nodes that are out of the job: those that do not come are not missed
     std::int64_t join_timeout_ms = 0;
     std::int64_t caught_up_ms = 0;  // by then all is read that arrived while this process did not run
     std::int64_t now_ms = 0;

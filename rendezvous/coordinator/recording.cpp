@@ -36,7 +36,6 @@ void fields(auto& io, Is<PromiseReceived> auto& v) {
 void fields(auto& io, Is<SessionEnded> auto& v) {
   io("from", v.from);
   io("how", v.how);
-  io.if_set("by_us", v.by_us);
 }
 void fields(auto& io, Is<Introduced> auto& v) {
   io("incarnation", v.incarnation);
@@ -80,7 +79,6 @@ void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io("loss_timeout_ms", v.lease.loss_timeout_ms, bounds::kMs);
   io("now_ms", v.now_ms, bounds::kSignedMs);
   io.if_set("random", v.random);
-  io.if_set("is_claimed", v.is_claimed);
   io.if_set("made_ms", v.made_ms, bounds::kSignedMs);
   io.if_set("birth_ms", v.birth_ms, bounds::kSignedMs);
   io.if_set("least_birth_ms", v.least_birth_ms, bounds::kSignedMs);

@@ -37,8 +37,6 @@ Service::Service(ServiceSettings settings, std::int64_t now_ms)
 ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
   ServiceEffects out;
   now_ms_ = std::max(now_ms_, now_ms);
-  // The authority is judged first: it may have ended while this process did not run, before the event came.
-  if (!std::holds_alternative<AuthorityIs>(event)) judge_authority(out);
   std::visit([&](const auto& known) { on(known, out); }, event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
   if (!stacks_.empty()) go_on_with_stacks(out);
@@ -55,8 +53,6 @@ std::optional<std::int64_t> Service::next_deadline_ms() const {
   for (const auto& [job, desk] : stacks_) {
     if (const auto due_ms = desk.due_ms()) at(*due_ms);
   }
-  if (const auto ends_ms = settings_.authority.ends_ms(); ends_ms && acts_)
-    at(std::max<std::int64_t>(*ends_ms, 0) - settings_.lease.least_ms());
   return next;
 }
 
@@ -142,25 +138,6 @@ void Service::on(const ServiceTime&, ServiceEffects& out) {
   for (const std::string& job : due) on(job, TimePassed{}, out);
 }
 
-void Service::on(const AuthorityIs& event, ServiceEffects& out) {
-  settings_.authority = event.authority;
-  if (!acts_ && deposed_.empty() && may_lend()) {
-    acts_ = true;
-    if (!jobs_.empty()) out.push_back(Log{{}, "this coordinator may act again", "authority"});
-  }
-  judge_authority(out);
-}
-
-void Service::on(const Deposed& event, ServiceEffects& out) {
-  deposed_ = event.why;
-  settings_.authority = locate::Authority::none();
-  judge_authority(out);
-  jobs_.clear();
-  deadlines_.clear();
-  deadline_of_.clear();
-  ended_.clear();
-}
-
 void Service::on(const DoorIs& event, ServiceEffects& out) {
   const DoorIs before = std::exchange(door_, event);
   const bool is_same = event.addresses == before.addresses && event.port == before.port && event.term == before.term;
@@ -177,10 +154,6 @@ void Service::on_each(const Event& event, ServiceEffects& out) {
 }
 
 void Service::on(const OrderGiven& event, ServiceEffects& out) {
-  if (std::string why = why_not(); !why.empty()) {
-    out.push_back(OrderAnswered{OrderAnswered::Kind::kNotNow, std::move(why)});
-    return;
-  }
   auto job = job_of(event.job);
   if (job) return on(*job, event.order, out);
   out.push_back(std::move(job.error()));
@@ -201,33 +174,6 @@ std::expected<std::string, OrderAnswered> Service::job_of(const std::string& nam
                                ? "no job is here now"
                                : format("the jobs here are {}{}; name one with --rdzv-id", join(names, ", "), more);
   return std::unexpected(OrderAnswered{OrderAnswered::Kind::kUnknown, wrong + here});
-}
-
-std::string Service::why_not() const {
-  if (!deposed_.empty()) return format("this is not the coordinator any more: {}", deposed_);
-  return acts_ ? "" : "this coordinator may not act now: its claim was not renewed in time";
-}
-
-bool Service::may_lend() const { return settings_.authority.holds(now_ms_ + settings_.lease.least_ms()); }
-
-// When its authority ends, every lease that it has granted ends, too: no worker runs, and its nodes look for another
-// coordinator.
-void Service::judge_authority(ServiceEffects& out) {
-  if (!acts_ || may_lend()) return;
-  acts_ = false;
-  std::vector<std::pair<ConnectionId, std::string>> open;
-  for (const auto& [id, connection] : connections_) {
-    if (connection.welcome) open.emplace_back(id, connection.job);
-  }
-  if (!open.empty()) {
-    out.push_back(Log{{},
-                      format("this coordinator may not act any more: {}; its {} sessions were ended",
-                             deposed_.empty() ? "its claim was not renewed in time" : deposed_, open.size()),
-                      "authority"});
-  }
-  // All connections are closed before any coordinator gets an event, since it would send messages to the others.
-  for (const auto& [id, job] : open) close(id, out);
-  for (const auto& [id, job] : open) on(job, SessionEnded{id, "the coordinator could not act any more", true}, out);
 }
 
 void Service::on(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
@@ -286,7 +232,7 @@ void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffect
   const Coordinator* coordinator = find(connection.job);
   if (!connection.unanswered || coordinator == nullptr) return;
   if (!coordinator->may_renew_lease(id) || coordinator->mandate().stands()) return ask(id, connection, out);
-  answer(id, connection, good_for_ms(*coordinator), out);
+  answer(id, connection, coordinator->mandate().lent_ms(), out);
   connection.unanswered.reset();
 }
 
@@ -318,13 +264,6 @@ void Service::take_promise(ConnectionId id, const CoordinatorSession::Holds& hol
   const std::int64_t since_ms = asked->second;
   connection.asked.erase(connection.asked.begin(), asked);
   on(connection.job, PromiseReceived{id, since_ms, holds.testimony}, out);
-}
-
-// No lease lasts longer than the coordinator may act, by its claim and by the promises of its nodes.
-std::optional<std::int64_t> Service::good_for_ms(const Coordinator& coordinator) const {
-  const auto claimed_ms = settings_.authority.good_for_ms(now_ms_);
-  const auto promised_ms = coordinator.mandate().lent_ms();
-  return claimed_ms && promised_ms ? std::min(claimed_ms, promised_ms) : claimed_ms ? claimed_ms : promised_ms;
 }
 
 // The address by which the other nodes of its job reach a node: the one that it connects from, unless it is on this
@@ -377,6 +316,11 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
       born_ms_ = now_ms_;
     }
     if (coordinator.has_handed_over() && handed_over_.size() < limits::kJobsServed) handed_over_.insert(job);
+    if (coordinator.ending().verdict()) {
+      left_to_others_.erase(job);
+    } else if (left_to_others_.size() < limits::kJobsServed) {
+      left_to_others_.insert(job);
+    }
     jobs_.erase(found);
     // Sessions that had not joined yet are closed: their agents connect again, and begin a new job of this name.
     return close_all(job, out);
@@ -474,8 +418,7 @@ void Service::check_invariants() const {
       ELASTIC_CHECK(greetings_.contains({connection.greet_until_ms, id}));
       continue;
     }
-    // An agent is welcome while this service may act, in a job that it serves, whose stamp it knows.
-    ELASTIC_CHECK(acts_);
+    // An agent is welcome in a job that is served here, whose stamp it knows.
     const Coordinator* coordinator = find(connection.job);
     ELASTIC_CHECK(coordinator != nullptr);
     ELASTIC_CHECK(connection.session.stamp().term == coordinator->term());

@@ -18,7 +18,7 @@
 #include "rendezvous/coordinator/announcements.h"
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/stacks_desk.h"
-#include "rendezvous/locate/authority.h"
+#include "rendezvous/locate/entry.h"
 #include "rendezvous/protocol/session.h"
 #include "src/base/check_pace.h"
 
@@ -45,14 +45,6 @@ struct ConnectionClosed {
   std::string how;
 };
 struct ServiceTime {};
-// Until when the coordinators of this process may act.
-struct AuthorityIs {
-  locate::Authority authority;
-};
-// Another process hosts the coordinator from now on.
-struct Deposed {
-  std::string why;  // as a clause: "10.0.0.6:4711 has taken its claim over"
-};
 // An operator orders something in a job; an empty name is that of the only job. Answered by OrderAnswered.
 struct OrderGiven {
   std::string job;
@@ -87,8 +79,8 @@ struct AgentEnded {};
 struct ProcessLeaves {
   int signal = 0;
 };
-using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, AuthorityIs, Deposed,
-                                  OrderGiven, DoorIs, DoorAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
+using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, OrderGiven, DoorIs,
+                                  DoorAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -138,15 +130,12 @@ struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
   std::string only_job = {};                            // agents of other jobs are rejected; empty: all jobs are served
-  protocol::Term first_term = 1;                        // of its coordinators
-  bool is_claimed = false;                              // see CoordinatorConfig
-  std::optional<protocol::AgentId> own_agent = {};      // the same
+  std::optional<protocol::AgentId> own_agent = {};      // see CoordinatorConfig
   std::optional<protocol::Successor> own_process = {};  // the same
   // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
   // the node's own agent is free to elect another one (DoorIs).
   bool is_door = false;
-  std::int64_t greeting_ms = 5'000;                           // how long a connection may take to introduce itself
-  locate::Authority authority = locate::Authority::always();  // until AuthorityIs comes
+  std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   std::function<std::uint64_t()> random = {};
   std::function<std::int64_t()> wall_ms = [] { return std::int64_t{0}; };
   std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) {
@@ -154,13 +143,15 @@ struct ServiceSettings {
   };
 };
 
+// Whether the coordinator of a job leads it here, with which term, and with which round.
+struct Lead {
+  protocol::Term term = 0;  // 0: none does
+  std::optional<protocol::RoundNumber> round = {};
+  bool operator==(const Lead&) const = default;
+};
+
 // What agents connect to: their sessions, and the coordinators of any number of jobs, which are independent of each
 // other.
-//
-// No lease that it grants lasts longer than its authority (locate/authority.h). When the authority is over no worker of
-// its jobs may live: LeaseTimes::least_ms() before, since nobody can do much with a shorter lease, it ends all
-// sessions, and welcomes no agent until it may act again. Its coordinators keep their state, and send nothing. When it
-// is deposed it forgets its jobs and their verdicts, too.
 class Service {
  public:
   // `now_ms` is a monotonic clock's milliseconds.
@@ -184,6 +175,12 @@ class Service {
   // What the coordinator of a job has to announce where its nodes meet: a HELLO of its own, without the port if that is
   // the one on which this service listens. Nothing: there is no such coordinator, or it has nothing to announce.
   std::optional<protocol::Introduction> announcement(const std::string& job) const;
+  // The announcement as an entry of a file of discovery, with those who may lead the job next. The leader's port, and
+  // when it is written, are for the caller to add.
+  std::optional<locate::Entry> entry(const std::string& job) const;
+  Lead lead_of(const std::string& job) const;
+  // A coordinator of the job was here, which has ended without a verdict: the job goes on elsewhere, or may.
+  bool leaves_to_others(const std::string& job) const { return left_to_others_.contains(job); }
   // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
   // Called with each event of a coordinator before it is handled, for a recording. May be empty.
@@ -217,8 +214,6 @@ class Service {
   void on(const ConnectionRead& event, ServiceEffects& out);
   void on(const ConnectionClosed& event, ServiceEffects& out);
   void on(const ServiceTime& event, ServiceEffects& out);
-  void on(const AuthorityIs& event, ServiceEffects& out);
-  void on(const Deposed& event, ServiceEffects& out);
   void on(const OrderGiven& event, ServiceEffects& out);
   void on(const DoorIs& event, ServiceEffects& out);
   void on(const DoorAnswered& event, ServiceEffects& out);
@@ -230,11 +225,6 @@ class Service {
   StacksDesk::Nodes nodes_of(const std::string& job) const;
   void perform(const std::string& job, StacksDesk::Step step, ServiceEffects& out);
   void go_on_with_stacks(ServiceEffects& out);
-  // Why no agent is welcome now; empty if agents are.
-  std::string why_not() const;
-  // The authority holds for as long as the shortest lease.
-  bool may_lend() const;
-  void judge_authority(ServiceEffects& out);
   void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   std::optional<protocol::Elsewhere> directs(const protocol::Introduction& introduction) const;
@@ -250,7 +240,6 @@ class Service {
   void answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms, ServiceEffects& out);
   void ask(ConnectionId id, Connection& connection, ServiceEffects& out);
   void take_promise(ConnectionId id, const protocol::CoordinatorSession::Holds& holds, ServiceEffects& out);
-  std::optional<std::int64_t> good_for_ms(const Coordinator& coordinator) const;
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
   // close the connection that it is taken from.
@@ -275,12 +264,11 @@ class Service {
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
-  bool acts_ = true;                                                   // as of the last event
   DoorIs door_;
   Announcements announced_;
   std::deque<std::pair<std::string, NodeEmptied>> words_;  // of guardians, for jobs that this service may take over
   std::set<std::string> handed_over_;                      // jobs that another node is to have from now on
-  std::string deposed_;                                    // why it was deposed; empty: it was not
+  std::set<std::string> left_to_others_;                   // the same, and those that another node may have
   CheckPace<1> pace_;
   std::set<std::string> left_;                                  // jobs of connections that the present event has ended
   std::map<std::string, StacksDesk> stacks_;                    // of jobs of which stacks were asked for

@@ -24,9 +24,9 @@ constexpr std::int64_t kStrangerRetryMs = 500;
 void Service::introduced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
   greetings_.erase({connections_.at(id).greet_until_ms, id});
   const std::string job = introduction.job;
-  if (const std::string why = why_not(); !why.empty()) return refuse(id, why, out);
   if (!settings_.only_job.empty() && job != settings_.only_job) {
-    return refuse(id, format("this coordinator serves job {} and no other", printable(settings_.only_job)), out);
+    return refuse(id, format("this coordinator serves job {} and no other", printable(settings_.only_job)), out,
+                  {.is_other_jobs = true});
   }
   if (introduction.announces) return announced(id, introduction, out);
   if (const Ended* over = ended(job, introduction.incarnation)) {
@@ -48,12 +48,10 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     for (const Ended& over : ended_) {
       if (over.job == job) least_birth_ms = std::max(least_birth_ms, over.birth_ms + 1);
     }
-    const CoordinatorConfig config{.term = settings_.first_term,
-                                   .incarnation = random_id(settings_.random()),
+    const CoordinatorConfig config{.incarnation = random_id(settings_.random()),
                                    .lease = settings_.lease,
                                    .now_ms = born_ms_,
                                    .random = static_cast<std::uint32_t>(settings_.random()),
-                                   .is_claimed = settings_.is_claimed,
                                    .made_ms = now_ms_,
                                    .birth_ms = last_birth_ms_,
                                    .least_birth_ms = least_birth_ms,
@@ -81,9 +79,10 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   ByteString bytes;
   still->second.job = job;
   still->second.welcome = true;
-  still->second.session.welcome({coordinator->second->term(), coordinator->second->incarnation(),
-                                 settings_.lease.loss_timeout_ms, good_for_ms(*coordinator->second), process_number()},
-                                bytes);
+  still->second.session.welcome(
+      {coordinator->second->term(), coordinator->second->incarnation(), settings_.lease.loss_timeout_ms,
+       coordinator->second->mandate().lent_ms(), process_number()},
+      bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
@@ -129,6 +128,28 @@ std::optional<Introduction> Service::announcement(const std::string& job) const 
   auto what = coordinator != nullptr ? coordinator->announcement() : std::nullopt;
   if (!what) return {};
   return Introduction{job, process_number(), coordinator->incarnation(), coordinator->term(), std::move(what)};
+}
+
+Lead Service::lead_of(const std::string& job) const {
+  const Coordinator* coordinator = find(job);
+  const bool leads = coordinator != nullptr && !coordinator->mandate().stands();
+  return leads ? Lead{coordinator->term(), coordinator->round()} : Lead{};
+}
+
+std::optional<locate::Entry> Service::entry(const std::string& job) const {
+  const auto what = announcement(job);
+  if (!what) return {};
+  const auto first = [](const std::string& addresses) { return addresses.substr(0, addresses.find(' ')); };
+  locate::Entry entry{.incarnation = what->incarnation,
+                      .birth_ms = what->announces->birth_ms,
+                      .round = what->announces->round,
+                      .term = what->term,
+                      .process = what->agent,
+                      .leader = {first(what->announces->addresses), 0}};
+  for (const Successor& next : find(job)->next_leaders()) {
+    if (next.agent != what->agent) entry.next_leaders.push_back({first(next.addresses), next.port});
+  }
+  return entry;
 }
 
 // Where an agent is sent on to that finds no coordinator here. Nothing: it may begin a job here, or elect a

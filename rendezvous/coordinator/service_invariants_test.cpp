@@ -23,7 +23,6 @@ struct ServiceBreaker {
   static void remember_too_many(Service& service) { service.ended_.resize(limits::kEndedJobs + 1); }
   static void wait_for_no_greeting(Service& service) { service.greetings_.clear(); }
   static void wait_for_another_greeting(Service& service) { service.greetings_.emplace(5, 99); }
-  static void not_act(Service& service) { service.acts_ = false; }
   static void mistake_job(Service& service) { service.connections_.at(1).job = "b"; }
   static void mistake_both_jobs(Service& service) {
     service.jobs_.emplace("b", std::make_unique<Coordinator>(service.jobs_.at("a")->config()));
@@ -88,7 +87,6 @@ TEST_CASE("a service that has more than it may is noticed") {
 TEST_CASE("a connection that is not of its job, or is not waited for, is noticed") {
   CHECK(noticed(Breaker::wait_for_no_greeting) == "greetings_.contains({connection.greet_until_ms, id})");
   CHECK(noticed(Breaker::wait_for_another_greeting) == "greetings_.size() == strangers");
-  CHECK(noticed(Breaker::not_act) == "acts_");
   CHECK(noticed(Breaker::mistake_job) == "coordinator != nullptr");
   CHECK(noticed(Breaker::stamp_with_another_term) == "connection.session.stamp().term == coordinator->term()");
   CHECK(noticed(Breaker::stamp_with_another_incarnation) ==

@@ -47,16 +47,6 @@ TEST_CASE("an order for no job that is here is answered with the jobs that are")
   CHECK(two.order("test").text == "there is no job test here; the jobs here are eval, train; name one with --rdzv-id");
 }
 
-TEST_CASE("a coordinator that may not act takes no order, and says why") {
-  Jobs served({"train"});
-  served.service.on_event(AuthorityIs{locate::Authority::none()}, 0);
-  CHECK(served.order("").kind == Kind::kNotNow);
-  CHECK(served.order("").text.contains("may not act now"));
-  served.service.on_event(Deposed{"host9 has taken its claim over"}, 0);
-  CHECK(served.order("train").kind == Kind::kNotNow);
-  CHECK(served.order("train").text.contains("host9 has taken its claim over"));
-}
-
 TEST_CASE("who records a job gets its orders, refused ones too") {
   Jobs served({"train"});
   std::vector<std::string> nodes;

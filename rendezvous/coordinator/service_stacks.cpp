@@ -9,7 +9,6 @@ void Service::on(const StacksAsked& event, ServiceEffects& out) {
   const auto refuse = [&](OrderAnswered answer) {
     out.push_back(StacksAnswered{{event.ticket}, answer.kind, std::move(answer.text)});
   };
-  if (std::string why = why_not(); !why.empty()) return refuse({OrderAnswered::Kind::kNotNow, std::move(why)});
   auto job = job_of(event.job);
   if (!job) return refuse(std::move(job.error()));
   StacksDesk& desk = stacks_.try_emplace(*job, *job).first->second;

@@ -127,7 +127,6 @@ struct Served {
     peers.at(id).closed = true;
     carry(service.on_event(ConnectionClosed{id, "reset"}, now_ms));
   }
-  void authority(locate::Authority authority) { carry(service.on_event(AuthorityIs{authority}, now_ms)); }
   void time(std::int64_t at_ms) {
     now_ms = at_ms;
     carry(service.on_event(ServiceTime{}, now_ms));

@@ -79,15 +79,17 @@ struct Testimony {
 
 // Where whoever asks for a job's coordinator is to go on. Part of REFUSED.
 struct Elsewhere {
-  std::string addresses =
-      {};  // numeric, as NodeJoins::addresses, the best first; empty: here, or it is not known where
+  // Numeric, as NodeJoins::addresses, the best first; empty: here, or it is not known where.
+  std::string addresses = {};
   std::uint16_t port = 0;
   std::optional<std::int64_t> retry_ms = {};  // here again after so many milliseconds; nothing: it is of no use
+  bool is_other_jobs = false;                 // who was asked serves other jobs only
   bool operator==(const Elsewhere&) const = default;
   static void fields(auto& io, auto& v) {
     io("addresses", v.addresses, at_most(limits::kAgentAddressesBytes));
     io("port", v.port);
     io("retry_ms", v.retry_ms, bounds::kMs);
+    io.at_end("is_other_jobs", v.is_other_jobs);
   }
 };
 

@@ -4,22 +4,20 @@
 #include <utility>
 
 #include "rendezvous/protocol/lease.h"
-#include "rendezvous/transport/meeting_place.h"
 #include "src/net/local_host.h"
 
 namespace elastic::transport {
 namespace {
 
-constexpr std::int64_t kShortestPauseMs = 100;
 // Where the endpoint leads to this process alone, its name is looked up that much more seldom: it may change.
 constexpr int kRests = 10;
 
 }  // namespace
 
-Announcer::Announcer(net::Loop& loop, const MeetingSettings& settings, std::function<const CoordinatorServer*()> server,
-                     std::function<std::string()> secret)
+Announcer::Announcer(net::Loop& loop, const MeetingSettings& settings, MeetingPlace::Leader leader,
+                     MeetingPlace::Secret secret)
     : settings_(settings),
-      server_(std::move(server)),
+      leader_(std::move(leader)),
       secret_(std::move(secret)),
       timer_(loop),
       visits_(loop),
@@ -29,20 +27,20 @@ Announcer::Announcer(net::Loop& loop, const MeetingSettings& settings, std::func
 
 void Announcer::look() {
   const protocol::LeaseTimes lease{settings_.loss_timeout_ms};
-  timer_.start(std::max(lease.renewal_ms(), kShortestPauseMs), [this] { look(); });
+  timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look(); });
   if (!announcement()) return visits_.end_all();
   if (rests_ > 0) {
     --rests_;
     return;
   }
   resolver_.resolve(settings_.host, kResolveMs, [this](Result<std::vector<std::string>> found) {
-    const CoordinatorServer* const server = server_();
+    const CoordinatorServer* const server = leader_();
     if (found && server != nullptr) go_to(*found, server->port());
   });
 }
 
 std::optional<protocol::Introduction> Announcer::announcement() const {
-  const CoordinatorServer* const server = server_();
+  const CoordinatorServer* const server = leader_();
   return server == nullptr ? std::nullopt : server->announcement(settings_.job);
 }
 

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rendezvous/protocol/session.h"
 #include "rendezvous/transport/announcement_visits.h"
-#include "rendezvous/transport/coordinator_server.h"
+#include "rendezvous/transport/meeting_place.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/net/loop.h"
 #include "src/net/names.h"
@@ -20,9 +19,8 @@ namespace elastic::transport {
 // and knows nothing of the job, would begin it anew.
 class Announcer {
  public:
-  // `server` returns the coordinator in this process, or null; `secret` the job's. `settings` must outlive it.
-  Announcer(net::Loop& loop, const MeetingSettings& settings, std::function<const CoordinatorServer*()> server,
-            std::function<std::string()> secret);
+  // `settings` must outlive it.
+  Announcer(net::Loop& loop, const MeetingSettings& settings, MeetingPlace::Leader leader, MeetingPlace::Secret secret);
 
  private:
   void look();
@@ -30,8 +28,8 @@ class Announcer {
   std::optional<protocol::Introduction> announcement() const;
 
   const MeetingSettings& settings_;
-  std::function<const CoordinatorServer*()> server_;
-  std::function<std::string()> secret_;
+  MeetingPlace::Leader leader_;
+  MeetingPlace::Secret secret_;
   net::Timer timer_;
   int rests_ = 0;  // looks that are left out
   AnnouncementVisits visits_;

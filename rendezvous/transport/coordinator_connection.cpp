@@ -19,6 +19,8 @@ using locate::Tried;
 // The limit for one address. The next attempt begins with all addresses again.
 constexpr std::int64_t kConnectMs = 2'000;
 constexpr std::int64_t kSilenceMs = 1'000;
+// Whatever a stale entry leads to has so long to answer.
+constexpr std::int64_t kFirstBytesMs = 2'500;
 
 }  // namespace
 
@@ -27,27 +29,24 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
     : loop_(loop),
       settings_(settings),
       handlers_(std::move(handlers)),
-      place_(make_meeting_place(loop, settings, std::move(to_store), handlers_.on_hosting)),
+      place_(make_meeting_place(loop, settings, own, std::move(to_store), handlers_.on_hosting)),
       own_(own),
       dialling_(loop),
       silence_(loop),
+      first_bytes_(loop),
       lingering_(loop) {
-  place_->set_own_agent(own);
   if (settings.has_door) {
-    announcer_ = std::make_unique<Announcer>(
-        loop, settings, [this] { return server(); }, [this] { return secret().value_or(settings_.secret); });
+    place_->keep([this] { return server(); }, [this] { return secret().value_or(settings_.secret); });
   }
   if (settings.munge.step.empty()) return;
   munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
   place_->trust(*munge_);
 }
 
-void CoordinatorConnection::connect(bool belongs) {
+void CoordinatorConnection::connect(const MeetingPlace::Known& known) {
   disconnect();
   at_door_ = is_own_door_ = false;
-  const auto look = [this, belongs] {
-    place_->find(belongs, [this](MeetingPlace::Way way) { found(std::move(way)); });
-  };
+  const auto look = [this, known] { place_->find(known, [this](MeetingPlace::Way way) { found(std::move(way)); }); };
   if (!munge_) return look();
   munge_->find_out([this, look, attempt = attempt_] {
     if (attempt != attempt_) return;
@@ -68,6 +67,11 @@ void CoordinatorConnection::connect_to(At at) {
   at.addresses = is_own_door_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
   // The caller does not expect an answer before it returns.
   dialling_.start(0, [this, at = std::move(at)] { try_all({.addresses = at.addresses, .ports = {at.port}}); });
+}
+
+void CoordinatorConnection::withdraw(std::function<void()> done) {
+  if (server() != nullptr && server()->leaves_to_others(settings_.job)) return done();
+  place_->withdraw(std::move(done));
 }
 
 // The door of a node that hosts the coordinator at the meeting place is that.
@@ -96,7 +100,8 @@ void CoordinatorConnection::open_door() {
                                                 .lease = {settings_.loss_timeout_ms},
                                                 .only_job = settings_.job,
                                                 .own_agent = own_,
-                                                .is_door = true});
+                                                .is_door = true,
+                                                .on_lead = [this] { place_->lead_changes(); }});
     if (door) {
       door_ = std::move(*door);
       if (handlers_.on_door) handlers_.on_door(*door_);
@@ -106,14 +111,14 @@ void CoordinatorConnection::open_door() {
   }
 }
 
-void CoordinatorConnection::disconnect() {
+void CoordinatorConnection::disconnect(bool is_stranger) {
   ++attempt_;
   exchange_.reset();
   place_->stop();
   dialling_.stop();
   stop_probing();
   connector_.reset();
-  ended(Tried::kSilent);  // if nothing has come until now
+  ended(is_stranger ? Tried::kStranger : is_answered_ ? Tried::kAnswered : Tried::kNot);
   // The connection is kept until the coordinator has read what was written last.
   if (stream_) lingering_.part(std::move(stream_));
 }
@@ -145,8 +150,7 @@ void CoordinatorConnection::try_all(const MeetingPlace::Way& way) {
 
 void CoordinatorConnection::try_next() {
   if (targets_.empty()) {
-    ended(all_refused_ || way_.addresses.empty() ? Tried::kRefused : Tried::kSilent);
-    return broken(way_.problem, session_place_refused_);
+    return in_vain(all_refused_ ? Tried::kRefused : Tried::kSilent, way_.problem, session_place_refused_);
   }
   const Target target = std::move(targets_.back());
   targets_.pop_back();
@@ -167,6 +171,7 @@ void CoordinatorConnection::judge(const Target& target, const std::string& probl
 }
 
 void CoordinatorConnection::note_session() {
+  ended(Tried::kAnswered);
   session_at_ = reached_;
   // The meeting place's own server is attended to since it was opened.
   if (!is_own_door_ || !door_ || std::exchange(door_hosts_, true)) return;
@@ -187,13 +192,14 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
   was_connected_ = true;
   reached_ = target;
   stream_ = std::move(stream);
-  first_frame_ = place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
-  stream_->start({.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
-                  .on_end =
-                      [this] {
-                        ended(Tried::kSilent);
-                        broken("it closed the connection");
-                      }});
+  first_frame_ = trying_ && place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
+  if (first_frame_) {
+    first_bytes_.start(kFirstBytesMs,
+                       [this] { in_vain(Tried::kSilent, "it accepts the connection, but sends nothing"); });
+  }
+  stream_->start(
+      {.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
+       .on_end = [this] { in_vain(is_answered_ ? Tried::kAnswered : Tried::kSilent, "it closed the connection"); }});
   at_home_ = is_own_door_ || (way_.home && target.address == kLoopback);
   open_door();
   // A coordinator that has the workers' store at its own port would take the probe for a worker.
@@ -212,11 +218,7 @@ void CoordinatorConnection::ask_by_munge(const Target& target, std::unique_ptr<n
                                     targets_.push_back(target);
                                     try_next();
                                   },
-                              .on_broken =
-                                  [this](std::string why) {
-                                    ended(Tried::kAnswered);
-                                    broken(std::move(why));
-                                  },
+                              .on_broken = [this](const std::string& why) { in_vain(Tried::kAnswered, why); },
                               .on_hopeless =
                                   [this](const std::string& why) {
                                     exchange_.reset();
@@ -240,7 +242,7 @@ void CoordinatorConnection::stop_probing() {
   probe_.reset();
 }
 
-// A stale claim may lead to any kind of server. Then this attempt has failed, and the agent goes on looking.
+// A stale entry may lead to any kind of server. Then this attempt has failed, and the agent goes on looking.
 void CoordinatorConnection::received(std::span<const std::uint8_t> bytes) {
   stop_probing();
   if (first_frame_) {
@@ -248,17 +250,28 @@ void CoordinatorConnection::received(std::span<const std::uint8_t> bytes) {
     const auto step = first_frame_->next(rest, limits::kAgentHelloBytes);
     if (step == protocol::FrameReader::Step::kStranger) {
       const std::string who = first_frame_->stranger();
-      ended(Tried::kStranger);
-      return broken(who);
+      return in_vain(Tried::kStranger, who);
     }
-    if (step != protocol::FrameReader::Step::kNeedMore) ended(Tried::kAnswered);
+    if (step != protocol::FrameReader::Step::kNeedMore) {
+      is_answered_ = true;
+      first_frame_.reset();
+      first_bytes_.stop();
+    }
   }
   handlers_.on_received(bytes);
 }
 
 void CoordinatorConnection::ended(Tried how) {
   first_frame_.reset();
+  first_bytes_.stop();
+  is_answered_ = false;
   if (std::exchange(trying_, false)) place_->tried(how);
+}
+
+void CoordinatorConnection::in_vain(Tried how, const std::string& why, bool has_refused) {
+  std::string told = trying_ ? place_->explain(why) : why;
+  ended(how);
+  broken(std::move(told), has_refused);
 }
 
 void CoordinatorConnection::broken(std::string why, bool has_refused) {

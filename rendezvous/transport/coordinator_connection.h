@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "rendezvous/coordinator/service.h"
-#include "rendezvous/locate/claim.h"
+#include "rendezvous/locate/discovery.h"
 #include "rendezvous/protocol/frame_reader.h"
-#include "rendezvous/transport/announcer.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "rendezvous/transport/meeting_settings.h"
@@ -47,9 +46,8 @@ class CoordinatorConnection {
   CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, Handlers handlers,
                         ToStore to_store = {});
 
-  // Answered by on_connected or on_broken, in a later turn of the loop. `belongs` says that this node is in a job that
-  // has had a coordinator.
-  void connect(bool belongs);
+  // Answered by on_connected or on_broken, in a later turn of the loop.
+  void connect(const MeetingPlace::Known& known);
   // The same, at this node's own door or that of another one.
   struct At {
     std::vector<std::string> addresses;  // numeric
@@ -68,11 +66,11 @@ class CoordinatorConnection {
   std::uint16_t door_port() const;
   // What this node's agent knows of the coordinator.
   void set_door(const coordinator::DoorIs& door);
-  // Closes the connection. No handler is called for it any more.
-  void disconnect();
+  // Closes the connection. No handler is called for it any more. `is_stranger`: what has answered is not to be asked.
+  void disconnect(bool is_stranger = false);
   void write(std::span<const std::uint8_t> bytes);
-  // See MeetingPlace.
-  void withdraw(std::function<void()> done) { place_->withdraw(std::move(done)); }
+  // See MeetingPlace. What leads to a job that others go on with is left to them.
+  void withdraw(std::function<void()> done);
   bool hangs() const { return place_->hangs(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
@@ -102,7 +100,10 @@ class CoordinatorConnection {
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
+  // The attempt at the meeting place has ended.
   void ended(locate::Tried how);
+  // The same, in vain, and why; the attempt at a door likewise.
+  void in_vain(locate::Tried how, const std::string& why, bool has_refused = false);
   // If no answer comes within a second, asks whether a PyTorch store listens there.
   void probe_if_silent();
   void stop_probing();
@@ -115,7 +116,6 @@ class CoordinatorConnection {
   std::unique_ptr<MeetingPlace> place_;
   protocol::AgentId own_;
   std::unique_ptr<CoordinatorServer> door_;  // unless place_ has a server
-  std::unique_ptr<Announcer> announcer_;     // with a door
   coordinator::DoorIs door_is_;
   const CoordinatorServer* told_ = nullptr;  // to whom door_is_ was said
   bool door_hosts_ = false;                  // this node's agent has had a session at its own door
@@ -130,14 +130,16 @@ class CoordinatorConnection {
   std::unique_ptr<net::Connector> connector_;
   std::unique_ptr<net::Stream> stream_;
   net::Timer dialling_;
-  net::Timer silence_;  // PyTorch's store accepts the connection and sends nothing
+  net::Timer silence_;      // PyTorch's store accepts the connection and sends nothing
+  net::Timer first_bytes_;  // so may whatever a stale entry leads to
   std::unique_ptr<StoreProbe> probe_;
-  // Checks the first bytes if a stale claim may lead to another kind of server, until the first frame has come.
+  // Checks the first bytes if a stale entry may lead to another kind of server, until the first frame has come.
   std::unique_ptr<protocol::FrameReader> first_frame_;
   std::unique_ptr<MungeExchange> exchange_;
   std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
   bool trying_ = false;                 // the meeting place is still to be told how the present attempt ends
+  bool is_answered_ = false;            // the present attempt, by the first frame
   bool all_refused_ = true;             // every target so far has refused the connection
   bool session_place_refused_ = false;  // the present attempt was refused there
 };

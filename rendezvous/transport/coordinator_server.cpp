@@ -36,11 +36,8 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
   return {.lease = settings_.lease,
           .secret = settings_.secret,
           .only_job = settings_.only_job,
-          .first_term = settings_.first_term,
-          .is_claimed = settings_.is_claimed,
           .own_agent = settings_.own_agent,
           .is_door = settings_.is_door,
-          .authority = settings_.authority,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<coordinator::CheckPlan> {
@@ -75,11 +72,6 @@ Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& lo
         {protocol::random_id(process::random_number()), -1, std::move(addresses), server->port_});
   }
   return server;
-}
-
-void CoordinatorServer::depose(std::string why) {
-  listener_.reset();
-  on(coordinator::Deposed{std::move(why)});
 }
 
 void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {
@@ -160,6 +152,10 @@ void CoordinatorServer::on(const coordinator::ServiceEvent& event) {
   coordinator::ServiceEffects effects = service_.on_event(event, process::boottime_ms());
   for (coordinator::ServiceEffect& effect : effects) perform(effect);
   plan_timer();
+  if (settings_.on_lead) {
+    const coordinator::Lead lead = service_.lead_of(settings_.only_job);
+    if (std::exchange(lead_, lead) != lead) settings_.on_lead();
+  }
   tell_if_idle();
 }
 
@@ -214,6 +210,12 @@ void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
                                     const auto done = probes_.extract(key);
                                     on(coordinator::DoorAnswered{key.first, {key.second, std::move(address)}});
                                   });
+}
+
+std::optional<locate::Entry> CoordinatorServer::entry(const std::string& job) const {
+  auto entry = service_.entry(job);
+  if (entry) entry->leader.port = port_;
+  return entry;
 }
 
 std::optional<protocol::Introduction> CoordinatorServer::announcement(const std::string& job) const {

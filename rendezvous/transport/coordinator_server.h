@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "rendezvous/coordinator/service.h"
-#include "rendezvous/locate/authority.h"
+#include "rendezvous/locate/entry.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/door_probe.h"
@@ -31,12 +31,11 @@ class CoordinatorServer final : public HostedCoordinator {
     std::uint16_t port = 0;
     std::string secret;
     protocol::LeaseTimes lease;
-    locate::Authority authority = locate::Authority::always();  // until set_authority()
-    std::string only_job = {};                                  // see coordinator::ServiceSettings
-    protocol::Term first_term = 1;                              // the same
-    bool is_claimed = false;                                    // see coordinator::CoordinatorConfig
-    std::optional<protocol::AgentId> own_agent = {};            // the same; if it is not set, own_process is
-    bool is_door = false;                                       // see coordinator::ServiceSettings
+    std::string only_job = {};                        // see coordinator::ServiceSettings
+    std::optional<protocol::AgentId> own_agent = {};  // see coordinator::CoordinatorConfig; not set: own_process is
+    bool is_door = false;                             // see coordinator::ServiceSettings
+    // Called when only_job has another leader here, or another round.
+    std::function<void()> on_lead = {};
     // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
     // are rejected.
     std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store = {};
@@ -47,8 +46,6 @@ class CoordinatorServer final : public HostedCoordinator {
   // Listens and serves from the next turn of the loop on. Fails as net::Listener::open does.
   static Result<std::unique_ptr<CoordinatorServer>> open(net::Loop& loop, Settings settings);
 
-  // Sets until when it may act.
-  void set_authority(locate::Authority authority) { on(coordinator::AuthorityIs{authority}); }
   // What the node's agent knows of the coordinator, if this is its door.
   void set_door(const coordinator::DoorIs& door) { on(door); }
   // The agent in this process has ended in order; the server stays for other nodes.
@@ -57,8 +54,6 @@ class CoordinatorServer final : public HostedCoordinator {
   // server becomes idle, if it only_ends().
   void leave(int signal) { on(coordinator::ProcessLeaves{signal}); }
   bool only_ends() const { return service_.only_ends(); }
-  // Another process hosts the coordinator now; `why` is a clause. It stops listening and forgets its jobs.
-  void depose(std::string why);
 
   void record(const std::string& job, std::function<void(std::string_view line)> write) override;
   void on_judged(std::function<void(const std::string& job, const coordinator::CheckJudged& check)> call) override {
@@ -78,7 +73,11 @@ class CoordinatorServer final : public HostedCoordinator {
   bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
   // What it has to announce of this job where the nodes meet, as HELLO; nothing if there is nothing.
   std::optional<protocol::Introduction> announcement(const std::string& job) const;
-  // The same, and it is no candidate any more.
+  // What the file says of this job by which its nodes find each other; nothing: its leader is not here.
+  std::optional<locate::Entry> entry(const std::string& job) const;
+  // The job goes on, or may, with a coordinator elsewhere.
+  bool leaves_to_others(const std::string& job) const { return service_.leaves_to_others(job); }
+  // It has a coordinator that is no candidate any more.
   bool leads(const std::string& job) const {
     const coordinator::Coordinator* coordinator = service_.find(job);
     return coordinator != nullptr && !coordinator->mandate().stands();
@@ -111,7 +110,7 @@ class CoordinatorServer final : public HostedCoordinator {
 
   net::Loop& loop_;
   Settings settings_;
-  std::unique_ptr<net::Listener> listener_;  // null after depose()
+  std::unique_ptr<net::Listener> listener_;
   std::uint16_t port_ = 0;
   coordinator::Service service_;
   std::map<coordinator::ConnectionId, Connection> connections_;
@@ -129,6 +128,7 @@ class CoordinatorServer final : public HostedCoordinator {
   coordinator::StacksDesk::Ticket last_ticket_ = 0;
   std::string recorded_job_;
   std::function<void(std::string_view)> recorder_;  // gets the recording of that job; empty: nothing is recorded
+  coordinator::Lead lead_;                          // of only_job
   std::set<std::string> told_;                      // the warnings about strangers that were logged
 };
 

@@ -12,12 +12,14 @@
 
 namespace elastic::transport {
 
-EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting)
-    : MeetingPlace(loop, settings, std::move(to_store), std::move(on_hosting)),
+EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
+                             OnHosting on_hosting)
+    : MeetingPlace(loop, settings, own, std::move(to_store), std::move(on_hosting)),
       resolver_(loop),
       list_(loop, settings) {}
 
-void EndpointPlace::find(bool belongs, OnFound on_found) {
+void EndpointPlace::find(const Known& known, OnFound on_found) {
+  const bool belongs = known.belongs;
   const std::uint64_t attempt = ++attempt_;
   // A node of a round has a door, by which it may be elected. A second coordinator beside that would split the votes.
   may_begin_ = !(belongs && settings_.has_door);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "rendezvous/transport/announcer.h"
 #include "rendezvous/transport/endpoint_list.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
@@ -15,9 +16,13 @@ namespace elastic::transport {
 // the coordinator listens at the first that is free, and nodes try all of them.
 class EndpointPlace : public MeetingPlace {
  public:
-  EndpointPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting);
+  EndpointPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
+                OnHosting on_hosting);
 
-  void find(bool belongs, OnFound on_found) override;
+  void find(const Known& known, OnFound on_found) override;
+  void keep(Leader leader, Secret secret) override {
+    announcer_.emplace(loop_, settings_, std::move(leader), std::move(secret));
+  }
   void stop() override { ++attempt_; }
   void reached(std::uint16_t port) override { reached_ = port; }
   std::vector<std::uint16_t> door_ports() const override;
@@ -34,6 +39,7 @@ class EndpointPlace : public MeetingPlace {
 
   net::Resolver resolver_;
   EndpointList list_;
+  std::optional<Announcer> announcer_;
   std::uint64_t attempt_ = 0;
   bool is_sure_ = false;   // the endpoint leads to server()
   bool may_begin_ = true;  // the present attempt may open a coordinator

@@ -51,7 +51,7 @@ std::string who_hosts(const MeetingSettings& settings) {
   if (settings.place != MeetingSettings::Place::kEndpoint) {
     const std::string place = endpoint_text(settings);
     if (settings.is_host == false) return format("the node that {} names: is_host=0 says so", place);
-    return format("the node that {} names, or else the first node to claim it", place);
+    return format("the node that {} names, or else the first node to begin the job", place);
   }
   net::Loop loop;
   std::vector<std::string> addresses;

@@ -2,19 +2,24 @@
 
 #include <utility>
 
-#include "rendezvous/transport/claimed_place.h"
 #include "rendezvous/transport/endpoint_place.h"
+#include "rendezvous/transport/file_place.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace elastic::transport {
 
-MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting)
-    : loop_(loop), settings_(settings), to_store_(std::move(to_store)), on_hosting_(std::move(on_hosting)) {}
+MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
+                           OnHosting on_hosting)
+    : loop_(loop),
+      settings_(settings),
+      to_store_(std::move(to_store)),
+      on_hosting_(std::move(on_hosting)),
+      own_agent_(own) {}
 
-Status MeetingPlace::open_server(std::uint16_t port, protocol::Term first_term) {
-  // A claim belongs to one job, and its coordinator acts only while it holds the claim.
-  const bool is_claimed = settings_.place != MeetingSettings::Place::kEndpoint;
+Status MeetingPlace::open_server(std::uint16_t port) {
+  // An entry in a file leads to one job.
+  const bool is_one_jobs = settings_.place == MeetingSettings::Place::kFile || settings_.serves_own_job_only;
   ToStore to_munge;
   if (gate_) {
     to_munge = [this](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
@@ -26,21 +31,14 @@ Status MeetingPlace::open_server(std::uint16_t port, protocol::Term first_term) 
                                       .port = port,
                                       .secret = munge_ != nullptr ? munge_->secret().value_or("") : settings_.secret,
                                       .lease = {settings_.loss_timeout_ms},
-                                      .authority = is_claimed ? locate::Authority::none() : locate::Authority::always(),
-                                      .only_job = is_claimed || settings_.serves_own_job_only ? settings_.job : "",
-                                      .first_term = first_term,
-                                      .is_claimed = is_claimed,
+                                      .only_job = is_one_jobs ? settings_.job : "",
                                       .own_agent = own_agent_,
+                                      .on_lead = is_one_jobs ? [this] { lead_changes(); } : std::function<void()>(),
                                       .to_store = to_store_,
                                       .to_munge = std::move(to_munge)});
   if (!server) return std::unexpected(std::move(server.error()));
   server_ = std::move(*server);
   return {};
-}
-
-void MeetingPlace::retire_server(const std::string& why) {
-  server_->depose(why);
-  retired_ = std::move(server_);
 }
 
 void MeetingPlace::tell_hosting(const std::string& does, const std::string& where, const std::string& reason) {
@@ -50,11 +48,12 @@ void MeetingPlace::tell_hosting(const std::string& does, const std::string& wher
 }
 
 std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
-                                                 MeetingPlace::ToStore to_store, MeetingPlace::OnHosting on_hosting) {
+                                                 protocol::AgentId own, MeetingPlace::ToStore to_store,
+                                                 MeetingPlace::OnHosting on_hosting) {
   if (settings.place == MeetingSettings::Place::kEndpoint) {
-    return std::make_unique<EndpointPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
+    return std::make_unique<EndpointPlace>(loop, settings, own, std::move(to_store), std::move(on_hosting));
   }
-  return std::make_unique<ClaimedPlace>(loop, settings, std::move(to_store), std::move(on_hosting));
+  return std::make_unique<FilePlace>(loop, settings, own, std::move(to_store), std::move(on_hosting));
 }
 
 }  // namespace elastic::transport

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/locate/claim.h"
+#include "rendezvous/locate/discovery.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/transport/munge_gate.h"
@@ -17,6 +17,8 @@ namespace elastic::transport {
 
 // How long one attempt may take to resolve the endpoint's name.
 inline constexpr std::int64_t kResolveMs = 4'000;
+// The shortest pause before a leader looks again at the place where its nodes meet.
+inline constexpr std::int64_t kShortestLookMs = 100;
 
 // How the nodes of a job find the coordinator. It also opens the coordinator in this process if this node is to host
 // it.
@@ -34,14 +36,21 @@ class MeetingPlace {
   using OnFound = std::function<void(Way)>;
   using ToStore = std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)>;
   using OnHosting = std::function<void(CoordinatorServer&)>;
+  // What the node knows of its job: it has been in a round, and it has had a coordinator.
+  struct Known {
+    bool belongs = false;
+    bool has_met_it = false;
+  };
+  // The server in this process that may have the coordinator of the node's job, or null; the job's secret.
+  using Leader = std::function<const CoordinatorServer*()>;
+  using Secret = std::function<std::string()>;
 
   virtual ~MeetingPlace() = default;
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;
 
   // Looks for the coordinator; `on_found` is called once, in a later turn of the loop, unless stop() comes before.
-  // `belongs` says that this node is in a job that has had a coordinator.
-  virtual void find(bool belongs, OnFound on_found) = 0;
+  virtual void find(const Known& known, OnFound on_found) = 0;
   virtual void stop() = 0;
   // A connection to this port is open. The server there need not be a coordinator.
   virtual void reached(std::uint16_t /*port*/) {}
@@ -49,32 +58,33 @@ class MeetingPlace {
   virtual void tried(locate::Tried) {}
   // Whether another kind of server may answer there without a mistake of the user's.
   virtual bool may_be_stale() const { return false; }
+  // Why the last attempt at what was found was in vain, with what the place knows of that.
+  virtual std::string explain(const std::string& problem) const { return problem; }
+  // From now on, as long as the job's leader is in this process, those who look for it there are led here.
+  virtual void keep(Leader leader, Secret secret) = 0;
+  // Who leads the job in this process, or the round, has changed.
+  virtual void lead_changes() {}
   // The ports at which this node's door is to be opened, the first free one of them; none: any.
   virtual std::vector<std::uint16_t> door_ports() const { return {}; }
-  // Removes the claim that names this process, if there is one. `done` is called when that has been tried, perhaps at
-  // once.
+  // The job is over: removes what leads to this process. `done` is called when that has been tried, perhaps at once.
   virtual void withdraw(std::function<void()> done) { done(); }
   // A thread is blocked by a file system or a server, and keeps this process from ending.
   virtual bool hangs() const { return false; }
 
   // The coordinator in this process; null if it is elsewhere.
   CoordinatorServer* server() const { return server_.get(); }
-  // The agent in this process: coordinators that are opened from now on are on its node.
-  void set_own_agent(protocol::AgentId agent) { own_agent_ = agent; }
   // Coordinators that are opened from now on let nodes in by munge. `munge` must outlive this, and knows whether munged
   // answers.
   void trust(MungeTrust& munge) { gate_ = std::make_unique<MungeGate>(loop_, munge), munge_ = &munge; }
 
  protected:
-  // `settings` must outlive it.
-  MeetingPlace(net::Loop& loop, const MeetingSettings& settings, ToStore to_store, OnHosting on_hosting);
+  // `settings` must outlive it. `own` is the agent in this process: coordinators that are opened are on its node.
+  MeetingPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
+               OnHosting on_hosting);
   // Opens the coordinator at a port of all addresses; 0 takes a free port. Fails as CoordinatorServer::open does.
-  Status open_server(std::uint16_t port, protocol::Term first_term = 1);
+  Status open_server(std::uint16_t port);
   // Closes a coordinator that no node knows of.
   void close_server() { server_.reset(); }
-  // Another process hosts the coordinator now; `why` is a clause. The server is kept until the next one is retired,
-  // since on_hosting has handed out references to it.
-  void retire_server(const std::string& why);
   // Logs that the coordinator is in this process, and calls on_hosting: "this node hosts the coordinator at port 29400:
   // node0 is 10.0.0.5".
   void tell_hosting(const std::string& does, const std::string& where, const std::string& reason);
@@ -88,15 +98,15 @@ class MeetingPlace {
  private:
   ToStore to_store_;
   OnHosting on_hosting_;
-  std::optional<protocol::AgentId> own_agent_;
+  const protocol::AgentId own_agent_;
   MungeTrust* munge_ = nullptr;
   std::unique_ptr<MungeGate> gate_;
   std::unique_ptr<CoordinatorServer> server_;
-  std::unique_ptr<CoordinatorServer> retired_;  // the last
 };
 
 // Makes the meeting place that the settings name.
 std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
-                                                 MeetingPlace::ToStore to_store, MeetingPlace::OnHosting on_hosting);
+                                                 protocol::AgentId own, MeetingPlace::ToStore to_store,
+                                                 MeetingPlace::OnHosting on_hosting);
 
 }  // namespace elastic::transport

@@ -24,7 +24,7 @@ struct MungeSettings {
 struct MeetingSettings {
   enum class Place {
     kEndpoint,  // the node that binds the endpoint hosts the coordinator
-    kFile,      // a claim in a file says which node hosts it
+    kFile,      // an entry in a file says where it is
   };
   std::string job = {};               // --rdzv-id
   std::optional<int> node_rank = {};  // --node-rank, if the user gave it
@@ -48,9 +48,9 @@ struct MeetingSettings {
   std::uint16_t door_port = 0;       // of this node's door; 0: the endpoint's if that names this host, else a free one
   std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};   // what says so, as a clause; empty: is_host= in --rdzv-conf
-  bool has_door = false;             // each node can host the coordinator when that is lost: failover=majority
-  // Another node may take the coordinator over while the process of this one lives.
-  bool coordinator_may_move() const { return place != Place::kEndpoint || has_door; }
+  // Each node can host the coordinator when that is lost, also while its process lives: failover=majority.
+  bool has_door = false;
+  bool refusal_is_proof = true;      // a refused connection says that no process is there: failover_evidence
   bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
   bool store_at_endpoint = false;    // with static the coordinator and the workers' store have one port
   std::string secret = {};

@@ -121,8 +121,8 @@ inline constexpr std::size_t kHeldNodes = 64;
 inline constexpr std::size_t kFailuresKept = 64;
 
 // Jobs whose coordinators one file may name (store_type=file), and the bytes of such a file.
-inline constexpr std::size_t kClaimsPerFile = 256;
-inline constexpr std::size_t kClaimFileBytes = 2 * 1024 * 1024;
+inline constexpr std::size_t kEntriesPerFile = 256;
+inline constexpr std::size_t kEntryFileBytes = 2 * 1024 * 1024;
 
 // Milliseconds until an import server has imported all that it will, and until one has forked the workers that are to
 // wait. It has the lowest priority, and may read thousands of files over a network.

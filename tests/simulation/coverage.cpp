@@ -32,9 +32,9 @@ constexpr std::array<std::string_view, kFaultKinds> kKindNames = {"delays",
                                                                   "late joiner",
                                                                   "other terms",
                                                                   "rank claimed twice",
-                                                                  "claim: no answer",
-                                                                  "claim: slow",
-                                                                  "claim: no writing",
+                                                                  "file: no answer",
+                                                                  "file: slow",
+                                                                  "file: no writing",
                                                                   "operator's order",
                                                                   "stacks are asked for"};
 

@@ -14,7 +14,7 @@ namespace elastic::simulation {
 // The state of a job when a fault strikes: the states of its coordinator, with forming and preparing split by what the
 // coordinator waits for.
 enum class JobState : std::uint8_t {
-  kDown,     // its coordinator is dead, or none may act by the claim
+  kDown,     // its coordinator is dead
   kNoJob,    // the coordinator does not know the job yet, or does not know it any more
   kForming,  // the first round
   kFormingAgain,
@@ -53,7 +53,7 @@ enum class FaultKind : std::uint8_t {
   kLateJoiner,
   kOtherTerms,
   kRankClaimedTwice,
-  // Of the place that has the claim: it does not answer some nodes, it takes long, it refuses to be written.
+  // Of the file by which nodes meet: it does not answer some nodes, it takes long, it refuses to be written.
   kRegisterSilent,
   kRegisterSlow,
   kRegisterRefuses,

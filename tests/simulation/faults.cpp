@@ -220,32 +220,32 @@ bool Faults::pause(const Fault& fault, Node& node) {
   return true;
 }
 
-// The node whose process has the coordinator of this one's job by a claim; null if there is none.
+// The node whose process has the coordinator of this one's job; null if there is none.
 Node* Faults::holder(const Node& node) {
   const Server* server = simulation_.server_of(node.setup().job);
   return server != nullptr ? server->node() : nullptr;
 }
 
 bool Faults::disturb_register(const Fault& fault, const Node& node) {
-  ClaimRegister* claims = simulation_.claims_of(node.setup().job);
-  if (claims == nullptr) return false;
+  EntryRegister* entries = simulation_.entries_of(node.setup().job);
+  if (entries == nullptr) return false;
   if (fault.kind == FaultKind::kRegisterRefuses) {
-    claims->refuse(1);
-    later(fault.lasts_ms, [claims] { claims->refuse(-1); });
+    entries->refuse(1);
+    later(fault.lasts_ms, [entries] { entries->refuse(-1); });
   } else if (fault.kind == FaultKind::kRegisterSlow) {
     const Ms more_ms = 1 + fault.extra * 4;
-    claims->slow(more_ms);
-    later(fault.lasts_ms, [claims, more_ms] { claims->slow(-more_ms); });
+    entries->slow(more_ms);
+    later(fault.lasts_ms, [entries, more_ms] { entries->slow(-more_ms); });
   } else {
-    // No answer comes to this node, to the holder of the claim, or to any.
+    // No answer comes to this node, to the leader's, or to any.
     const Node* holds = holder(node);
     const auto concerns = [&](const Node& each) {
       return fault.extra % 3 == 2 || &each == (fault.extra % 3 == 1 && holds != nullptr ? holds : &node);
     };
     for (const auto& each : simulation_.nodes()) {
       if (!concerns(*each)) continue;
-      claims->cut(each->host());
-      later(fault.lasts_ms, [claims, host = each->host()] { claims->heal(host); });
+      entries->cut(each->host());
+      later(fault.lasts_ms, [entries, host = each->host()] { entries->heal(host); });
     }
   }
   return true;
@@ -254,7 +254,6 @@ bool Faults::disturb_register(const Fault& fault, const Node& node) {
 bool Faults::pause_coordinator(const Fault& fault, const Node& node) {
   Node* const holds = simulation_.setup().moves() ? holder(node) : nullptr;
   if (holds != nullptr) return pause(fault, *holds);
-  if (simulation_.setup().claimed) return false;
   Server& server = simulation_.server();
   if (!server.is_up() || server.is_paused()) return false;
   Node* host = simulation_.setup().hosted ? simulation_.nodes().front().get() : nullptr;
@@ -338,7 +337,6 @@ bool Faults::crash_coordinator(const Fault& fault, const Node& node) {
   Node* const holds = simulation_.setup().moves() ? holder(node) : nullptr;
   if (holds != nullptr && fault.extra % 4 == 0) return crash_host(fault, *holds);
   if (holds != nullptr) return crash_agent(fault, *holds);
-  if (simulation_.setup().claimed) return false;
   if (!simulation_.server().is_up()) return false;
   if (simulation_.setup().hosted) return crash_agent(fault, *simulation_.nodes().front());
   const bool with_its_host = fault.extra % 4 == 0;

@@ -200,10 +200,31 @@ void Invariants::one_acts() const {
   }
 }
 
+void Invariants::entry_changes(const std::string& before, const std::string& after) const {
+  const auto was = locate::read_entry(before);
+  const auto is = locate::read_entry(after);
+  if (!was || !is || was->incarnation != is->incarnation || is->term >= was->term) return;
+  broken("an entry never goes back to a leader of a lower term", format("{} takes the place of {}", after, before));
+}
+
+// A port is never that of another process, so that what listens has never refused.
+void Invariants::entry_is_replaced(const std::string& entry) const {
+  const auto there = locate::read_entry(entry);
+  if (!there) return;
+  std::vector<locate::Entry::Place> places = there->next_leaders;
+  places.push_back(there->leader);
+  for (const locate::Entry::Place& place : places) {
+    for (const Server& server : simulation_.servers()) {
+      if (server.listener() != place.port || !server.is_up()) continue;
+      broken("an entry is replaced only when all of its places have refused", format("port {} listens", place.port));
+    }
+  }
+}
+
 void Invariants::none_runs_twice() const {
   if (simulation_.setup().failover == Setup::Failover::kOff || simulation_.setup().doors_are_shut) return;
-  // Two hear of each other by the process at the place where the nodes meet.
-  if (!simulation_.first_server().is_up()) return;
+  // Two hear of each other by the process at the place where the nodes meet, or by their file.
+  if (!simulation_.first_server().is_up() && !simulation_.setup().is_by_file()) return;
   std::map<std::string, Incarnation> found;
   for (const Server& server : simulation_.servers()) {
     if (!server.is_up() || server.service() == nullptr) continue;
@@ -215,17 +236,6 @@ void Invariants::none_runs_twice() const {
       broken("no job goes on twice", format("incarnations {:x} and {:x} of job {} have coordinators", known->second,
                                             coordinator->incarnation(), job));
     }
-  }
-}
-
-void Invariants::may_act(const Server& server) const {
-  if (!server.may_act()) return;
-  for (const Server& other : simulation_.servers()) {
-    const bool is_of_job = other.node() != nullptr && other.node()->setup().job == server.node()->setup().job;
-    if (!is_of_job || &other == &server || !other.may_act()) continue;
-    broken("one coordinator acts at a time",
-           format("those of node {} and node {} may act for job {}", server.node()->index(), other.node()->index(),
-                  server.node()->setup().job));
   }
 }
 
@@ -341,8 +351,7 @@ void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarn
   auto& begun = begun_[node.setup().job];
   const auto own = std::ranges::find(begun, incarnation, &Begun::incarnation);
   const Setup& setup = simulation_.setup();
-  const bool nobody_votes =
-      !setup.claimed && (setup.failover == Setup::Failover::kOff || node.setup().terms.max_nodes == 1);
+  const bool nobody_votes = setup.failover == Setup::Failover::kOff || node.setup().terms.max_nodes == 1;
   if (nobody_votes && own != begun.end() && fence < own->fence && !is_known(node.setup().job, *own)) own->fence.clear();
   for (auto other = begun.begin(); other != begun.end(); ++other) {
     const bool grows = other == own ? fence >= other->fence : fence > other->fence;

@@ -50,8 +50,10 @@ class Invariants {
             const Server& server);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message,
             const Server& server);
-  // The authority of this server was set, by the claim of its job.
-  void may_act(const Server& server) const;
+  // The entry of a file is another one from now on; empty texts are none.
+  void entry_changes(const std::string& before, const std::string& after) const;
+  // A node begins a job in the place of that entry.
+  void entry_is_replaced(const std::string& entry) const;
   // Where promises decide: of the coordinators of one incarnation of a job at most one may act, whatever the clocks
   // say.
   void one_acts() const;

@@ -20,7 +20,7 @@ namespace {
 // long an attempt may stay without an answer.
 constexpr Ms kLongestPauseMs = 2020;
 constexpr Ms kUnansweredMs = 5050;
-// How long an elastic-run waits for the removal of its claim.
+// How long an elastic-run waits for the removal of its entry.
 constexpr Ms kWithdrawMs = 1000;
 constexpr const char* kRefused = "connection refused";  // as Network says it
 
@@ -71,7 +71,6 @@ void Node::start() {
                                .node_rank = setup_.claimed_rank,
                                .hosts_coordinator = false,  // until the connection says so
                                .coordinator_may_move = server_ != nullptr,
-                               .moves_by_claim = claims_ != nullptr,
                                .terms = setup_.terms,
                                .rules = setup_.rules,
                                .check = setup_.check,
@@ -84,15 +83,18 @@ void Node::start() {
                            .join_timeout_ms = setup_.join_timeout_ms,
                            .rejoin_ms = setup_.rejoin_ms,
                            .seed = random_.next()};
-  if (claims_ != nullptr) {
-    agent::look_often(link, {simulation_.setup().loss_timeout_ms});
-    const auto found = [this](ListenerId port, bool is_own) { connect(port, is_own); };
+  if (entries_ != nullptr) {
+    const auto found = [this](const locate::Discovery::Found& there) {
+      may_begin_ = there.may_begin;
+      trying_ = true;
+      connect(there.place.port, there.is_own);
+    };
     const auto not_found = [this](const std::string& problem) {
       reach_.has_failed(simulation_.now_ms());
       on(agent::LinkBroken{problem});
     };
-    place_ = std::make_unique<ClaimedPlace>(simulation_, *this, *server_, *claims_, random_.next(),
-                                            ClaimedPlace::Handlers{found, not_found});
+    place_ =
+        std::make_unique<FilePlace>(simulation_, *this, *server_, *entries_, FilePlace::Handlers{found, not_found});
   }
   {
     const Running running(Part::kAgent);
@@ -171,9 +173,11 @@ void Node::perform(agent::AgentEffect& effect) {
   std::visit(Overloaded{
                  [&](const agent::Effect& e) { perform(e); },
                  [&](const agent::Link::Connect& e) { look_for_coordinator(e); },
-                 [&](const agent::Link::Disconnect&) {
+                 [&](const agent::Link::Disconnect& e) {
                    reach_.has_failed(simulation_.now_ms());
-                   has_tried(locate::Tried::kSilent);
+                   has_tried(e.is_stranger  ? locate::Tried::kStranger
+                             : is_answered_ ? locate::Tried::kAnswered
+                                            : locate::Tried::kSilent);
                    if (place_) place_->stop();
                    if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
                    connection_ = 0;
@@ -307,7 +311,7 @@ void Node::finish(const agent::Finish& end) {
   if (server_ != nullptr) server_->crash();
 }
 
-// Other nodes may still need the coordinator in this process. Then its claim is removed.
+// Other nodes may still need the coordinator in this process. Then the entry is removed that leads to it.
 void Node::serve_others() {
   const std::uint32_t launch = process_.launch();
   server_->agent_has_ended();
@@ -316,7 +320,8 @@ void Node::serve_others() {
       simulation_.timeline().after(kWithdrawMs, [this, launch] {
         if (launch == process_.launch()) leave();
       });
-      if (!place_) return leave();
+      const coordinator::Service& service = *server_->service();
+      if (!place_ || !service.only_ends() || service.leaves_to_others(setup_.job)) return leave();
       place_->withdraw([this] { leave(); });
     });
   });
@@ -333,18 +338,18 @@ void Node::leave() {
 
 void Node::look_for_coordinator(const agent::Link::Connect& effect) {
   reach_.tries(simulation_.now_ms());
+  may_begin_ = true;
   if (effect.to) return connect(effect.to->port, effect.to->agent == agent_id_);
   if (!place_) {
     const Server& asked = simulation_.endpoint(attempts_++);
     return connect(asked.listener(), setup_.hosts_coordinator || &asked == server_);
   }
-  // A node that only stood by has missed the job's end, if what a coordinator claimed has been taken back.
-  place_->find(agent_->link().own_incarnation() != 0 || agent_->link().term() != 0);
+  place_->find({agent_->link().own_incarnation() != 0, agent_->link().term() != 0});
 }
 
 void Node::connect(ListenerId to, bool is_home) {
   at_home_ = is_home;
-  trying_ = place_ != nullptr;
+  is_answered_ = false;
   connects_to_ = to;
   connection_ = simulation_.network().connect(host_, *this, to);
   simulation_.connects(connection_, *this, to);
@@ -369,7 +374,7 @@ void Node::has_tried(locate::Tried how) {
 
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
-  agent::LinkConnected connected{.local = at_home_};
+  agent::LinkConnected connected{.local = at_home_, .may_begin = may_begin_};
   if (has_door()) connected.door = static_cast<std::uint16_t>(server_->listener());
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
@@ -382,7 +387,7 @@ void Node::connection_read(ConnectionId id, ByteString bytes) {
   if (id != connection_) return;
   process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
     if (id != connection_) return;
-    has_tried(locate::Tried::kAnswered);
+    is_answered_ = true;
     on(agent::LinkReceived{std::move(bytes)});
   });
 }
@@ -393,9 +398,15 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
     if (id != connection_) return;
     connection_ = 0;
     reach_.has_failed(simulation_.now_ms());
-    has_tried(why == kRefused ? locate::Tried::kRefused : locate::Tried::kSilent);
+    has_tried(why == kRefused ? locate::Tried::kRefused
+              : is_answered_  ? locate::Tried::kAnswered
+                              : locate::Tried::kSilent);
     on(agent::LinkBroken{why, why == kRefused});
   });
+}
+
+void Node::lead_changes() {
+  if (place_) place_->look();
 }
 
 void Node::way_is_open(bool open) { reach_.is_open(open, simulation_.now_ms()); }

@@ -9,7 +9,7 @@
 
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/coordinator/service.h"
-#include "tests/simulation/claimed_place.h"
+#include "tests/simulation/file_place.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -41,10 +41,10 @@ class Node : public ConnectionOwner {
 
   // A new elastic-run of the same command line, with another agent id.
   void start();
-  // Where a claim says where the coordinator is: the coordinator in this node's process, and the place of the claim.
-  void set_claims(Server& server, ClaimRegister& claims) { server_ = &server, claims_ = &claims; }
   // Where any node may succeed the coordinator: this node's door.
   void set_door(Server& server) { server_ = &server; }
+  // Where the nodes meet by a file: that.
+  void set_entries(EntryRegister& entries) { entries_ = &entries; }
 
   // Faults. Each does nothing if the process or host that it is about is not running.
   void crash_agent();
@@ -75,7 +75,7 @@ class Node : public ConnectionOwner {
   ConnectionId connection() const { return connection_; }
   // The coordinator that the agent is connected to, or was last, is in its process.
   bool is_at_home() const { return at_home_; }
-  // The coordinator in this node's process, if it may have one by a claim.
+  // The coordinators in this node's process, if it may have any.
   Server* server() const { return server_; }
   Ms local_ms() const;
   // The first true millisecond at which the node's clock shows this.
@@ -97,6 +97,8 @@ class Node : public ConnectionOwner {
   const std::optional<std::string>& gave_up_in_vain() const { return chance_; }
   // It has had no session with the coordinator since then, and no chance to get one.
   bool is_cut_off_since(Ms from_ms) const;
+  // Another coordinator leads at its door, or with another round.
+  void lead_changes();
   void way_is_open(bool open);
   // Bytes that are under way on its connection are lost.
   void connection_is_disturbed();
@@ -127,7 +129,7 @@ class Node : public ConnectionOwner {
   void serve_others();
   void leave();
   void look_for_coordinator(const agent::Link::Connect& effect);
-  bool has_door() const { return server_ != nullptr && claims_ == nullptr; }
+  bool has_door() const { return server_ != nullptr; }
   void renew_door();
   void connect(ListenerId to, bool is_home);
   void has_tried(locate::Tried how);
@@ -153,14 +155,16 @@ class Node : public ConnectionOwner {
   bool at_work_ = false;
   ConnectionId connection_ = 0;
   bool at_home_ = false;
-  bool trying_ = false;  // the place of the claim is still to be told how the present attempt ends
+  bool trying_ = false;       // place_ is still to be told how the present attempt ends
+  bool is_answered_ = false;  // the present attempt
+  bool may_begin_ = true;     // the job, where that leads
   ListenerId connects_to_ = 0;
   std::size_t attempts_ = 0;  // at the endpoint
   coordinator::DoorIs door_is_;
   Server* server_ = nullptr;
-  ClaimRegister* claims_ = nullptr;
-  std::unique_ptr<ClaimedPlace> place_;  // if claims_ is set
-  bool serves_others_ = false;           // the agent has ended; the process goes on while its coordinator is needed
+  EntryRegister* entries_ = nullptr;
+  std::unique_ptr<FilePlace> place_;  // if entries_ is set
+  bool serves_others_ = false;        // the agent has ended; the process goes on while its coordinator is needed
   std::uint64_t timer_ = 0;
   std::uint64_t reading_ = 0;  // of evidence, the last one
   std::uint64_t link_timer_ = 0;

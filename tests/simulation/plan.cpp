@@ -198,7 +198,7 @@ void add_double_losses(FaultPlan& plan, const Setup& setup) {
 // first. A random stream of its own.
 void add_return(FaultPlan& plan, const Setup& setup) {
   Random random(setup.seed, 8);
-  if (setup.claimed || !random.chance(6)) return;
+  if (setup.is_by_file() || !random.chance(6)) return;
   Fault fault;
   fault.trigger = {.type = Trigger::Type::kJobState,
                    .at_ms = 0,

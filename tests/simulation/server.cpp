@@ -57,11 +57,10 @@ std::unique_ptr<coordinator::CheckPlan> make_check(int phases) {
   return std::make_unique<PlannedCheck>(phases);
 }
 
-// A server that a claim leads to has the clock of its node, by which the claim is renewed.
+// A door has the clock of its node.
 Ms Server::now_ms() const { return node_ != nullptr ? node_->local_ms() : simulation_.now_ms(); }
 
 void Server::start() {
-  authority_ = locate::Authority::always();
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
          .own_process = protocol::Successor{protocol::random_id(random_.next()), -1, "10.9.9.9",
@@ -72,31 +71,42 @@ void Server::start() {
 }
 
 void Server::open_door(const std::string& job, protocol::AgentId own) {
-  authority_ = locate::Authority::always();
   if (!is_at_endpoint_) listener_ = simulation_.network().add_listener(node_->host(), *this);
+  job_ = job;
+  own_ = own;
+  may_begin_ = is_at_endpoint_;
+  serve_door();
+}
+
+void Server::serve_door() {
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
-         .only_job = is_at_endpoint_ ? "" : job,
-         .own_agent = own,
-         .is_door = !is_at_endpoint_,
+         .only_job = is_at_endpoint_ ? "" : job_,
+         .own_agent = own_,
+         .is_door = !may_begin_,
          .random = [this] { return random_.next(); },
          .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
 }
 
-ListenerId Server::open(const std::string& job, protocol::Term term) {
-  authority_ = locate::Authority::none();
-  listener_ = simulation_.network().add_listener(node_->host(), *this);
-  serve({.lease = {simulation_.setup().loss_timeout_ms},
-         .secret = kSecret,
-         .only_job = job,
-         .first_term = term,
-         .is_claimed = true,
-         .authority = authority_,
-         .random = [this] { return random_.next(); },
-         .wall_ms = [this] { return simulation_.wall_ms(); },
-         .make_check = [this](const std::string&) { return make_recorded_check(); }});
-  return listener_;
+bool Server::begin_jobs(bool may_begin) {
+  if (may_begin == may_begin_) return true;
+  if (!service_ || service_->jobs() > 0) return false;
+  crash();
+  may_begin_ = may_begin;
+  serve_door();
+  return true;
+}
+
+std::optional<locate::Entry> Server::entry() const {
+  auto entry = service_ ? service_->entry(job_) : std::nullopt;
+  if (entry) entry->leader.port = static_cast<std::uint16_t>(listener_);
+  return entry;
+}
+
+void Server::announce_at(ListenerId where) {
+  auto what = service_ ? service_->announcement(job_) : std::nullopt;
+  if (what && !simulation_.setup().doors_are_shut) announce(*std::move(what), where);
 }
 
 void Server::serve(coordinator::ServiceSettings settings) {
@@ -119,17 +129,6 @@ void Server::serve(coordinator::ServiceSettings settings) {
   simulation_.network().listen(listener_, true);
   simulation_.trace().add(1);
   if (simulation_.trace().is_read()) simulation_.line(format("{}: starts", name()));
-}
-
-void Server::set_authority(locate::Authority authority) {
-  authority_ = authority;
-  on(coordinator::AuthorityIs{authority});
-}
-
-void Server::depose(const std::string& why) {
-  if (!is_up()) return;
-  on(coordinator::Deposed{why});
-  crash();
 }
 
 void Server::when_idle(std::function<void()> done) {
@@ -264,6 +263,10 @@ void Server::on(const coordinator::ServiceEvent& event) {
   simulation_.coordinator_has_acted(*this);
   plan_timer();
   plan_to_announce();
+  if (service_ && node_ != nullptr) {
+    const coordinator::Lead lead = service_->lead_of(job_);
+    if (std::exchange(lead_, lead) != lead) node_->lead_changes();
+  }
   if (when_idle_ && service_ && service_->connections() == 0) std::exchange(when_idle_, nullptr)();
 }
 
@@ -313,7 +316,7 @@ void Server::try_door(const coordinator::TryDoorOf& door) {
 }
 
 void Server::plan_to_announce() {
-  const bool may_move = simulation_.setup().failover != Setup::Failover::kOff && node_ != nullptr;
+  const bool may_move = simulation_.setup().moves() && !simulation_.setup().is_by_file() && node_ != nullptr;
   if (!may_move || announces_ || service_->jobs() == 0 || listener_ == simulation_.first_server().listener()) return;
   announces_ = true;
   const Ms pause_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.renewal_ms();
@@ -322,8 +325,7 @@ void Server::plan_to_announce() {
     process_.run(true, [this] {
       announces_ = false;
       if (!service_) return;
-      auto what = service_->announcement(node_->setup().job);
-      if (what) announce(*std::move(what), simulation_.first_server().listener());
+      announce_at(simulation_.first_server().listener());
       plan_to_announce();
     });
   });

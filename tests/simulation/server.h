@@ -9,7 +9,7 @@
 #include <string>
 
 #include "rendezvous/coordinator/service.h"
-#include "rendezvous/locate/authority.h"
+#include "rendezvous/locate/entry.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -23,12 +23,11 @@ class Simulation;
 class Node;
 
 // The coordinators of a process: the real coordinator::Service, which has no jobs when it is started again. It listens
-// at the endpoint, in a process of its own or beside the agent of node 0; or it is in the process of any node, as long
-// as that holds the claim of its job.
+// at the endpoint, in a process of its own or beside the agent of node 0; or it is the door of a node.
 class Server : public ConnectionOwner {
  public:
   // The number differs from those of all other servers. `node` is the one whose process it is in and whose clock it
-  // has, where a claim leads to it; null: it is at the endpoint.
+  // has; null: it is at the endpoint.
   Server(Simulation& simulation, std::uint32_t number, Node* node, Random random)
       : simulation_(simulation), number_(number), node_(node), random_(random) {}
 
@@ -39,11 +38,12 @@ class Server : public ConnectionOwner {
   void open_door(const std::string& job, protocol::AgentId own);
   void set_door(const coordinator::DoorIs& door) { on(door); }
   void agent_has_ended() { on(coordinator::AgentEnded{}); }
-  // By a claim: listens at a new port, for this job, with this term, and may not act yet.
-  ListenerId open(const std::string& job, protocol::Term term);
-  void set_authority(locate::Authority authority);
-  // Another process hosts the coordinator now; `why` is a clause.
-  void depose(const std::string& why);
+  // Where the nodes meet by a file: jobs may begin at this door, or may not any more. False: it is in use.
+  bool begin_jobs(bool may_begin);
+  // What the file is to say of the door's job; nothing: its leader is not here.
+  std::optional<locate::Entry> entry() const;
+  // The leader here announces itself there.
+  void announce_at(ListenerId where);
   // Calls `done` once it has no connection any more, perhaps at once.
   void when_idle(std::function<void()> done);
   // The process dies as by SIGKILL: the kernel closes its connections.
@@ -53,8 +53,6 @@ class Server : public ConnectionOwner {
   // The process ends with its node, since no job is left.
   void leave() { crash(); }
   bool is_up() const { return process_.is_alive(); }
-  // Whether it may act for its jobs now.
-  bool may_act() const { return is_up() && authority_.holds(now_ms()); }
   Ms clock_ms() const { return now_ms(); }
   std::uint32_t number() const { return number_; }
   Node* node() const { return node_; }
@@ -85,6 +83,7 @@ class Server : public ConnectionOwner {
   std::string name() const;  // for the trace
   void end();
   void serve(coordinator::ServiceSettings settings);
+  void serve_door();
   std::unique_ptr<coordinator::CheckPlan> make_recorded_check();
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
@@ -102,7 +101,10 @@ class Server : public ConnectionOwner {
   Random random_;
   Process process_;
   ListenerId listener_ = 0;
-  locate::Authority authority_ = locate::Authority::always();
+  std::string job_;  // of a door
+  protocol::AgentId own_ = 0;
+  bool may_begin_ = false;
+  coordinator::Lead lead_;
   std::function<void()> when_idle_;
   bool is_at_endpoint_ = false;
   Ms started_ms_ = 0;

@@ -51,24 +51,15 @@ int node_count(Random& random) {
   return random.chance(60) ? random.number(2, 4) : random.number(1, 8);
 }
 
-// The nodes meet by a claim, and as launch_plan raises it, they look for a coordinator for long enough to take it over.
-// Any of them may be the coordinator's host, so no two of their clocks differ by more than 1 %.
-void let_nodes_claim(Setup& setup) {
-  setup.claimed = true;
-  setup.hosted = false;
-  for (NodeSetup& node : setup.nodes) {
-    node.hosts_coordinator = false;
-    node.rejoin_ms = std::max(node.rejoin_ms, setup.loss_timeout_ms + 2000);
-    node.clock_error = std::clamp(node.clock_error / 2, -49, 49);
-  }
-}
-
-void let_nodes_succeed(Setup& setup, Random random) {
+// Any node may be the coordinator's host, so no two of their clocks differ by more than 1 %.
+void let_nodes_succeed(Setup& setup, Random random, bool by_file) {
   const bool at_node0 = setup.jobs == 1 && random.chance(60);
-  setup.failover = at_node0 ? Setup::Failover::kFromNode0 : Setup::Failover::kFromAlone;
+  setup.failover = by_file    ? Setup::Failover::kByFile
+                   : at_node0 ? Setup::Failover::kFromNode0
+                              : Setup::Failover::kFromAlone;
   setup.hosted = false;
   setup.doors_are_shut = random.chance(4);
-  setup.lists_hosts = setup.jobs == 1 && !setup.doors_are_shut && random.chance(40);
+  setup.lists_hosts = setup.jobs == 1 && !by_file && !setup.doors_are_shut && random.chance(40);
   for (NodeSetup& node : setup.nodes) {
     node.hosts_coordinator = false;
     node.rules.failover = protocol::JobRules::Failover::kMajority;
@@ -153,8 +144,8 @@ Setup setup_of(std::uint64_t seed, int nodes) {
       setup.nodes.push_back(std::move(node));
     }
   }
-  if (Random(seed, 3).chance(25)) let_nodes_claim(setup);
-  if (!setup.claimed && Random(seed, 5).chance(40)) let_nodes_succeed(setup, Random(seed, 6));
+  const bool by_file = Random(seed, 3).chance(25);
+  if (by_file || Random(seed, 5).chance(40)) let_nodes_succeed(setup, Random(seed, 6), by_file);
   let_rounds_hang(setup, Random(seed, 21));
   return setup;
 }
@@ -181,7 +172,7 @@ std::string text(const Setup& setup) {
       setup.seed, setup.nodes.size(), setup.jobs, setup.jobs == 1 ? "job" : "jobs", first.terms.min_nodes,
       first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, setup.loss_timeout_ms,
       setup.longest_delay_ms, setup.check_phases,
-      setup.claimed                                   ? "by a claim"
+      setup.is_by_file()                              ? "by a file, with successors"
       : setup.doors_are_shut                          ? "with successors, behind firewalls"
       : setup.failover == Setup::Failover::kFromNode0 ? "on node 0, with successors"
       : setup.failover == Setup::Failover::kFromAlone ? "alone, with successors"

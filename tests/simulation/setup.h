@@ -51,16 +51,16 @@ struct HangSetup {
 struct Setup {
   std::uint64_t seed = 1;
   std::vector<NodeSetup> nodes = {};
-  bool hosted = false;   // the coordinator's process is that of node 0
-  bool claimed = false;  // any node may host its job's coordinator, and a claim in a register says which one does
+  bool hosted = false;  // the coordinator's process is that of node 0
   // The nodes' promises decide who may be the coordinator, and every node has a door. The first one is in a process of
-  // its own, or in that of node 0; then `hosted` is not set.
-  enum class Failover { kOff, kFromAlone, kFromNode0 };
+  // its own, or in that of node 0, or of whichever node writes its entry into the file first; then `hosted` is not set.
+  enum class Failover { kOff, kFromAlone, kFromNode0, kByFile };
   Failover failover = Failover::kOff;
   bool lists_hosts = false;     // with failover: the endpoint names further nodes, at which newcomers ask, too
   bool doors_are_shut = false;  // the same: no firewall lets anybody in but at the endpoint's host
   // Any node may be the host of its job's coordinator.
-  bool moves() const { return claimed || failover != Failover::kOff; }
+  bool moves() const { return failover != Failover::kOff; }
+  bool is_by_file() const { return failover == Failover::kByFile; }
   Ms loss_timeout_ms = 5000;
   Ms longest_delay_ms = 3;
   bool steady = false;  // every way takes the longest delay

@@ -18,7 +18,7 @@ enum Stream : std::uint64_t {
   kOfServer,
   kOfFaults,
   kOfShadow,
-  kOfClaims,
+  kOfEntries,
   kOfHangs = 23,
   kOfNodes = 100,
   kOfServers = 1000
@@ -56,18 +56,21 @@ Node& Simulation::add_node(NodeSetup setup) {
   nodes_.push_back(std::make_unique<Node>(*this, index, network_.add_host(), std::move(setup),
                                           Random(setup_.seed, kOfNodes + static_cast<std::uint64_t>(index))));
   Node& node = *nodes_.back();
-  if (setup_.claimed) {
-    const auto number = static_cast<std::uint32_t>(servers_.size());
-    servers_.emplace_back(*this, number, &node, Random(setup_.seed, kOfServers + number));
-    const auto claims =
-        claims_.try_emplace(node.setup().job, timeline_, trace_, network_,
-                            Random(setup_.seed, kOfClaims + 20 * claims_.size()), setup_.longest_delay_ms);
-    node.set_claims(servers_.back(), claims.first->second);
-  }
   if (setup_.failover != Setup::Failover::kOff) {
     const auto number = static_cast<std::uint32_t>(servers_.size());
     servers_.emplace_back(*this, number, &node, Random(setup_.seed, kOfServers + number));
     node.set_door(servers_.back());
+  }
+  if (setup_.is_by_file()) {
+    const auto entries =
+        entries_.try_emplace(node.setup().job, timeline_, trace_, network_,
+                             Random(setup_.seed, kOfEntries + 20 * entries_.size()), setup_.longest_delay_ms);
+    if (entries.second) {
+      entries.first->second.changed = [this](const std::string& before, const std::string& after) {
+        invariants_.entry_changes(before, after);
+      };
+    }
+    node.set_entries(entries.first->second);
   }
   return node;
 }
@@ -89,7 +92,7 @@ void Simulation::begin() {
   first_server().set_listener(network_.add_listener(host, first_server()));
   // Other nodes may be started before the coordinator is.
   const Ms serves_ms = setup_.hosted ? setup_.nodes.front().starts_ms : random_.chance(70) ? 0 : random_.range(0, 1500);
-  if (!setup_.claimed && setup_.failover != Setup::Failover::kFromNode0) {
+  if (!setup_.is_by_file() && setup_.failover != Setup::Failover::kFromNode0) {
     expect_start(1);
     timeline_.at(serves_ms, [this] {
       expect_start(-1);
@@ -169,7 +172,7 @@ void Simulation::calm() {
   calm_since_ms_ = now_ms();
   faults_.calm();
   network_.heal_all();
-  for (auto& [job, claims] : claims_) claims.calm();
+  for (auto& [job, entries] : entries_) entries.calm();
   for (const auto& node : nodes_) {
     while (network_.is_up(node->host()) && network_.is_frozen(node->host())) node->thaw();
     while (node->is_disturbed() && node->is_running()) node->resume_agent();
@@ -313,31 +316,25 @@ std::vector<std::string> Simulation::job_names() const {
 
 Server* Simulation::server_of(const std::string& job) {
   if (!setup_.moves()) return server().is_up() ? &server() : nullptr;
-  if (!setup_.claimed) {
-    // The one that acts, or else a candidate.
-    Server* found = nullptr;
-    for (Server& server : servers_) {
-      const coordinator::Coordinator* const coordinator = server.is_up() ? server.find(job) : nullptr;
-      if (coordinator == nullptr) continue;
-      if (!coordinator->mandate().stands()) return &server;
-      found = &server;
-    }
-    return found != nullptr ? found : first_server().is_up() ? &first_server() : nullptr;
-  }
+  // The one that acts, or else a candidate.
+  Server* found = nullptr;
   for (Server& server : servers_) {
-    if (server.node() != nullptr && server.node()->setup().job == job && server.may_act()) return &server;
+    const coordinator::Coordinator* const coordinator = server.is_up() ? server.find(job) : nullptr;
+    if (coordinator == nullptr) continue;
+    if (!coordinator->mandate().stands()) return &server;
+    found = &server;
   }
-  return nullptr;
+  return found != nullptr ? found : first_server().is_up() ? &first_server() : nullptr;
 }
 
 std::optional<int> Simulation::coordinator_host(const std::string& job) {
-  const Server* const by_claim = setup_.moves() ? server_of(job) : &server();
-  return by_claim != nullptr ? std::optional(network_.host_of(by_claim->listener())) : std::nullopt;
+  const Server* const decides = setup_.moves() ? server_of(job) : &server();
+  return decides != nullptr ? std::optional(network_.host_of(decides->listener())) : std::nullopt;
 }
 
-ClaimRegister* Simulation::claims_of(const std::string& job) {
-  const auto found = claims_.find(job);
-  return found != claims_.end() ? &found->second : nullptr;
+EntryRegister* Simulation::entries_of(const std::string& job) {
+  const auto found = entries_.find(job);
+  return found != entries_.end() ? &found->second : nullptr;
 }
 
 void Simulation::coordinator_takes(const Server& server, const std::string& job, const coordinator::Event& event,

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/claim_register.h"
 #include "tests/simulation/company.h"
 #include "tests/simulation/coverage.h"
+#include "tests/simulation/entry_register.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/hangs.h"
 #include "tests/simulation/invariants.h"
@@ -66,7 +66,7 @@ class Simulation {
   Trace& trace() { return trace_; }
   Network& network() { return network_; }
   Workers& workers() { return workers_; }
-  // The coordinator's process at the endpoint, which a job without a claim has.
+  // The coordinator's process at the endpoint, which is never started where nodes meet by a file.
   Server& server() { return servers_.front(); }
   // The one at the endpoint, which may be beside the agent of node 0.
   Server& first_server() {
@@ -77,13 +77,12 @@ class Simulation {
   Server& endpoint(std::size_t attempt);
   const std::deque<Server>& servers() const { return servers_; }
   std::vector<std::string> job_names() const;
-  // The server that decides for a job now: the one at the endpoint, or the one that may act by its claim; null if there
-  // is none.
+  // The server that decides for a job now; null if there is none.
   Server* server_of(const std::string& job);
-  // Its host; none if a claim leads nowhere.
+  // Its host; none if there is none.
   std::optional<int> coordinator_host(const std::string& job);
-  // The place of a job's claim; null if its nodes meet at an endpoint.
-  ClaimRegister* claims_of(const std::string& job);
+  // The file with a job's entry; null if its nodes meet at an endpoint.
+  EntryRegister* entries_of(const std::string& job);
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   Invariants& invariants() { return invariants_; }
   Company& company() { return company_; }
@@ -145,8 +144,8 @@ class Simulation {
   Random random_;
   Network network_;
   Workers workers_;
-  std::deque<Server> servers_;                   // the one at the endpoint, then those of the nodes
-  std::map<std::string, ClaimRegister> claims_;  // by job
+  std::deque<Server> servers_;                    // the one at the endpoint, then those of the nodes
+  std::map<std::string, EntryRegister> entries_;  // by job
   std::vector<std::unique_ptr<Node>> nodes_;
   Invariants invariants_;
   SuccessionRules succession_;

@@ -74,7 +74,7 @@ bool SuccessionRules::may_act(const std::string& job, Incarnation incarnation, c
   // It has ended with this message, or before: its verdict is passed on.
   if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
   const coordinator::Mandate& mandate = coordinator->mandate();
-  if (!server.may_act() || mandate.stands()) return false;
+  if (!server.is_up() || mandate.stands()) return false;
   return !mandate.is_counting() || mandate.before().empty() || mandate.leads(server.clock_ms());
 }
 

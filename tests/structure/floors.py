@@ -50,8 +50,8 @@ ROOMS = {
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "src/report", "src/status", "src/net/http",
-    "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/claim",
-    "rendezvous/locate/claimant", "rendezvous/locate/hosting", "rendezvous/locate/rival", "rendezvous/locate/tenure",
+    "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/discovery",
+    "rendezvous/locate/entry", "rendezvous/locate/hosting", "rendezvous/locate/rival",
     "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",

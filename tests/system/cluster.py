@@ -10,7 +10,7 @@ import pytest
 import lives
 from lives import STAMPS, Worker
 
-LOSS_TIMEOUT = 5  # seconds, of which a lease is three fifths, and a claim renewed each fifth
+LOSS_TIMEOUT = 5  # seconds, of which a lease is three fifths; the leader looks at the file each fifth
 
 
 class Cluster:
@@ -23,8 +23,8 @@ class Cluster:
         self._network = network
         self._program = static_c(STAMPS.replace("for (;;) {", 'for (;;) {\n    if (access("done", F_OK) == 0) return 0;'))
         self._done = pathlib.Path(elastic_run.directory) / "done"
-        self._shared = place / "shared"
-        self._shared.mkdir()
+        self.shared = place / "shared"
+        self.shared.mkdir()
         self._mounts = place
         self.nodes = []
 
@@ -63,7 +63,7 @@ class Cluster:
         return self._mounts / host.name
 
     def reach_file(self, host):
-        self._mount_of(host).symlink_to(self._shared)
+        self._mount_of(host).symlink_to(self.shared)
 
     def lose_file(self, host):
         """The file is not there for this host any more; for the others it is."""
@@ -106,8 +106,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(elastic_run, static_c, network, tmp_path):  # noqa: F811
-    # In memory: each renewal of a claim is synchronized with the disk, which other work may keep busy for longer than a
-    # lease.
+    # In memory: the entry of the file is synchronized with the disk, which other work may keep busy.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
     with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as place:
         yield Cluster(elastic_run, static_c, network, pathlib.Path(place))

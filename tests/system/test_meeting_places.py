@@ -21,9 +21,8 @@ from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import ALL_COME, WORKER, environments, until_size
 from workers import free_port
 
-# What else a claim says that its holder renews; and how long it is good from when it was seen to be renewed, in ms.
-RENEWED = {"renewals": 7, "loss_timeout_ms": 1000, "term": 1}
-GOOD_FOR = 706
+# When the entries of dead jobs were written, as Unix time in milliseconds.
+LONG_AGO = 1_000_000_000_000
 HOSTS = r"this node hosts the coordinator at (\S+):(\d+), in"
 
 
@@ -35,20 +34,24 @@ class FileMeeting:
         self.path = place / "shared" / "meeting"
         self.endpoint = str(self.path)
 
-    def claim(self, job="job"):
+    def entry(self, job="job"):
         if not self.path.exists():
             return None
         return json.loads(self.path.read_text())["jobs"].get(job)
 
-    def put(self, port, agent="gone", job="job"):
-        claim = {"address": "127.0.0.1", "port": port, "agent": agent} | RENEWED
-        self.path.write_text(json.dumps({"version": 3, "jobs": {job: claim}}))
+    def put(self, port, next_port=None):
+        """The entry of a job that was led there, and of one node that may lead it next."""
+        next_leaders = [] if next_port is None else [{"address": "127.0.0.1", "port": next_port}]
+        entry = {"incarnation": "0x7", "birth_ms": LONG_AGO, "round": 3, "term": 5, "process": "0x9",
+                 "leader": {"address": "127.0.0.1", "port": port}, "next_leaders": next_leaders, "written_ms": LONG_AGO}
+        text = json.dumps({"version": 1, "jobs": {"job": entry}})
+        self.path.write_text(text)
+        return text
 
-    def until_renewed(self):
-        """Until the claim has been renewed and its holder writes no more: who is killed then leaves no lock."""
-        before = self.claim()["renewals"]
-        wait_until(lambda: self.claim()["renewals"] != before and os.listdir(self.path.parent) == [self.path.name],
-                   what="the claim to be renewed")
+    def until_led(self):
+        """Until the leader has written that it leads, and writes no more: who is killed then leaves no lock."""
+        wait_until(lambda: self.entry()["round"] is not None and os.listdir(self.path.parent) == [self.path.name],
+                   what="the leader to be in the file")
 
     def is_clean(self):
         return os.listdir(self.path.parent) == []
@@ -56,8 +59,7 @@ class FileMeeting:
 
 @pytest.fixture
 def in_memory(tmp_path):
-    """A directory in memory: each renewal of a claim is synchronized with the disk, which other work may keep busy for
-    longer than a claim is good."""
+    """A directory in memory: an entry is synchronized with the disk, which other work may keep busy for long."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
     with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as place:
         yield pathlib.Path(place)
@@ -85,11 +87,6 @@ def node(elastic_run, script):
 
 def results_of(nodes):
     return [each.wait() for each in nodes]
-
-
-def holder(claim):
-    """Whose it is."""
-    return claim["address"], claim["port"], claim["agent"]
 
 
 def hosts(nodes):
@@ -122,23 +119,31 @@ def test_of_eight_nodes_that_race_exactly_one_hosts(node, meeting):
     assert meeting.is_clean()
 
 
-def told_takeover(nodes):
-    """Why one of them, and only one, has taken the claim over."""
+def told_why(nodes):
+    """Why one of them, and only one, has begun the job that the file named."""
     [host] = hosts(nodes)
-    found = re.search(r"127\.0\.0\.1:\d+ has not renewed its claim for (\d+) ms(.*)", host.stderr.text)
-    assert found and int(found.group(1)) >= GOOD_FOR, host.stderr.text
-    return found.group(2)
+    return re.search(r"this node hosts the coordinator at \S+, in file \S+: (.*)", host.stderr.text).group(1)
 
 
-def test_the_claim_of_a_dead_job_is_taken_over_when_it_is_not_good_any_more(node, meeting):
-    meeting.put(free_port())
+def test_the_entry_of_a_dead_job_is_replaced_at_once(node, meeting):
+    meeting.put(free_port(), free_port())
     nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
     results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
-    assert ", and no process listens there" in told_takeover(nodes)
+    assert re.search(r"no process of the job listens any more at 127\.0\.0\.1:\d+ and 1 more, which file \S+ named "
+                     r"\d+ h \d+ min ago", told_why(nodes))
+    assert meeting.is_clean()
 
 
-@pytest.mark.parametrize("version", [2, 4])
+def test_with_failover_evidence_none_the_entry_of_a_dead_job_is_not_replaced(node, meeting):
+    text = meeting.put(free_port())
+    result = node(meeting, conf="failover_evidence=none,join_timeout=3").wait()
+    assert result.returncode == 1
+    assert "with failover_evidence=none that is no proof: if the job is over, remove its entry" in result.stderr
+    assert meeting.path.read_text() == text
+
+
+@pytest.mark.parametrize("version", [2, 3])
 def test_a_file_that_another_version_has_written_is_left_alone(node, meeting, version):
     text = json.dumps({"version": version, "jobs": {}})
     meeting.path.write_text(text)
@@ -148,20 +153,24 @@ def test_a_file_that_another_version_has_written_is_left_alone(node, meeting, ve
     assert meeting.path.read_text() == text
 
 
-def test_a_claim_is_renewed_while_its_job_runs(node, meeting):
-    # Every other second: it is held, and the nodes are not lost, however busy the machine is.
+def test_the_entry_says_who_leads_and_who_may_lead_next(node, meeting):
+    # Nobody is lost, however busy the machine is.
     nodes = [node(meeting, conf="loss_timeout=10") for _ in range(2)]
     for each in nodes:
         environments(each, 1)
-    first = meeting.claim()
-    wait_until(lambda: meeting.claim()["renewals"] > first["renewals"], what="the claim to be renewed")
-    now = meeting.claim()
-    assert now == first | {"renewals": now["renewals"]}
+    wait_until(lambda: meeting.entry()["next_leaders"], what="the next leader to be in the file")
+    entry = meeting.entry()
+    [host] = hosts(nodes)
+    address, port = re.search(HOSTS, host.stderr.text).groups()
+    assert entry["leader"] == {"address": address, "port": int(port)}
+    assert int(entry["incarnation"], 0) != 0 and entry["round"] == 0 and entry["term"] >= 1
+    [following] = entry["next_leaders"]
+    assert following["port"] != int(port)
     end_all(nodes)
     assert meeting.is_clean()
 
 
-def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
+def test_an_entry_that_leads_to_a_stranger_is_replaced(node, meeting):
     class Greeting(socketserver.BaseRequestHandler):
         def handle(self):
             self.request.sendall(b"SSH-2.0-somebody\r\n")
@@ -178,35 +187,64 @@ def test_a_claim_that_leads_to_a_stranger_is_taken_over(node, meeting):
         server.shutdown()
         server.server_close()
     assert [result.returncode for result in results] == [0, 0], results
-    assert ", and the server there is not a coordinator" in told_takeover(nodes)
+    assert "no process of the job listens any more" in told_why(nodes)
 
 
-def test_a_claim_that_leads_to_silence_is_taken_over_when_it_is_not_good_any_more(node, meeting):
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:  # connects, and never says a word
-        meeting.put(silent.getsockname()[1])
-        nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
-        results = results_of(nodes)
+def test_an_entry_that_leads_to_another_jobs_coordinator_is_replaced(node, meeting):
+    others = [node(meeting, job="other job") for _ in range(2)]
+    for each in others:
+        environments(each, 1)
+    text = json.loads(meeting.path.read_text())
+    there = meeting.entry("other job")["leader"]
+    elsewhere = FileMeeting(meeting.path.parent)
+    elsewhere.put(there["port"])
+    nodes = [node(elsewhere, script_arguments=["0"]) for _ in range(2)]
+    results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
-    told_takeover(nodes)
+    assert "no process of the job listens any more" in told_why(nodes)
+    assert json.loads(meeting.path.read_text())["jobs"].keys() == text["jobs"].keys()
+    end_all(others)
+
+
+def test_an_entry_that_leads_to_silence_is_never_replaced_and_is_named(node, meeting):
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:  # connects, and never says a word
+        port = silent.getsockname()[1]
+        text = meeting.put(port, free_port())
+        waiting = node(meeting, conf="join_timeout=8")
+        where = rf"127\.0\.0\.1:{port}, which file {re.escape(meeting.endpoint)} named \d+ h \d+ min ago"
+        waiting.wait_for_line(f"warning: {where}.*it does not answer")
+        result = waiting.wait()
+    assert result.returncode == 1
+    assert re.search(rf"found no coordinator at file {re.escape(meeting.endpoint)} within 8 s: .*remove its entry there, or "
+                     r"choose another --rdzv-id", result.stderr), result.stderr
+    assert meeting.path.read_text() == text
+
+
+def test_a_file_that_other_hosts_do_not_see_is_told_once(node, meeting):
+    nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
+    for result in results_of(nodes):
+        assert result.returncode == 0
+        assert len(re.findall(r"warning: file \S+ is on \w+, which other hosts do not see", result.stderr)) == 1
 
 
 def test_a_second_job_meets_in_the_same_place(node, meeting):
     first = [node(meeting) for _ in range(2)]
     for each in first:
         environments(each, 1)
-    before = holder(meeting.claim())
+    meeting.until_led()
+    before = meeting.entry()
     second = [node(meeting, job="other job", script_arguments=["0"]) for _ in range(2)]
     results = results_of(second)
     assert [result.returncode for result in results] == [0, 0], results
-    assert meeting.claim("other job") is None and holder(meeting.claim()) == before
+    assert meeting.entry("other job") is None and meeting.entry() == before
     assert all(alive(each.pid) for each in first)
     end_all(first)
     assert meeting.is_clean()
 
 
 def acting(nodes, meeting):
-    """The node whose coordinator has the claim."""
-    port = meeting.claim()["port"]
+    """The node whose coordinator is in the file."""
+    port = meeting.entry()["leader"]["port"]
     [found] = [each for each in hosts(nodes)
                if re.search(rf"this node hosts the coordinator at (\S+:|port ){port}\b", each.stderr.text)]
     return found
@@ -222,16 +260,16 @@ def test_when_the_host_is_killed_another_node_hosts_and_the_job_goes_on(node, me
     host = acting(nodes, meeting)
     # The launcher first: it would go by itself when the outer process has gone.
     victims = (host.launcher(), host.pid) if killed == "node" else (host.pid,)
-    before = holder(meeting.claim())
-    meeting.until_renewed()
+    meeting.until_led()
+    before = meeting.entry()["process"]
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     host.wait()
     others = [each for each in nodes if each is not host]
     for each in others:
         assert until_size(each, 2)["TORCHELASTIC_RESTART_COUNT"] == "0"
+    wait_until(lambda: meeting.entry()["process"] != before, what="the elected leader to be in the file")
     assert acting(others, meeting)
-    assert holder(meeting.claim()) != before
     end_all(others)
     assert meeting.is_clean()
 
@@ -249,7 +287,8 @@ def test_the_port_and_the_address_can_be_given(node, meeting):
     nodes = [node(meeting, "--local-addr=localhost", conf=f"coordinator_port={port}") for _ in range(2)]
     for each in nodes:
         environments(each, 1)
-    assert (meeting.claim()["address"], meeting.claim()["port"]) == ("localhost", port)
+    meeting.until_led()
+    assert meeting.entry()["leader"] == {"address": "localhost", "port": port}
     end_all(nodes)
 
 
@@ -257,7 +296,7 @@ def test_a_node_killed_between_bind_and_write_is_in_nobodys_way(node, meeting):
     lock = meeting.path.with_name("meeting.lock")
     lock.write_text("somebody")
     first = node(meeting, script_arguments=["0"], level="debug")
-    first.wait_for_line("claiming file .* no node had claimed it")
+    first.wait_for_line("file .* is to name .*: no node had begun it")
     for pid in (first.pid, first.launcher()):
         os.kill(pid, signal.SIGKILL)
     first.wait()
@@ -298,7 +337,7 @@ def test_a_file_system_that_hangs_is_named_and_holds_nobody_up(node, meeting, de
     assert "its file system does not answer" in result.stderr
 
 
-def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network, node, meeting):
+def test_between_hosts_the_entry_names_an_address_that_the_others_reach(network, node, meeting):
     nodes = [node(meeting, nnodes="3", script_arguments=["0"], preexec_fn=host.enter) for host in network(3)]
     results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0, 0], results
@@ -310,7 +349,7 @@ def test_between_hosts_the_claim_names_an_address_that_the_others_reach(network,
     ("{shared}/none/meeting", r"its directory \S+/none: No such file or directory"),
     ("{shared}", "it cannot be read: Is a directory"),
     ("{worker}", "it holds something that elastic-run has not written"),
-    ("/proc/self/exe", "it is larger than 2 MiB, so it is not a file of claims"),
+    ("/proc/self/exe", "it is larger than 2 MiB, so elastic-run has not written it"),
 ])
 def test_a_file_that_cannot_be_is_refused_at_once(node, meeting, tmp_path, endpoint, message):
     worker = tmp_path / "worker.py"
@@ -344,4 +383,4 @@ def test_a_dry_run_names_the_place_and_who_would_host(elastic_run, script):
                          "--rdzv-conf=store_type=file", script("train.py", ""))
     assert result.returncode == 0
     assert re.search(r"^endpoint +file /shared/meeting ", result.stdout, re.MULTILINE)
-    assert "the node that file /shared/meeting names, or else the first node to claim it" in result.stdout
+    assert "the node that file /shared/meeting names, or else the first node to begin the job" in result.stdout

@@ -4,48 +4,52 @@
 #include <functional>
 #include <string>
 
-#include "rendezvous/locate/claimant.h"
+#include "rendezvous/locate/entry.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
 
 namespace elastic::transport {
 
-// Reads and writes a file of claims. The calls block as long as the file system does. `hopeless` marks failures that
+// Reads and writes a file of entries. The calls block as long as the file system does. `hopeless` marks failures that
 // another attempt will not mend: no such directory, no permission, a file that elastic-run has not written.
-namespace claim_file {
+namespace entry_file {
 
 using Outcome = locate::RegisterAnswer;
 
-// A lock that is older than this was left by a process that died. If its process was only stopped for so long,
-// locate::Tenure handles that.
+// A lock that is older than this was left by a process that died, or was stopped for so long.
 inline constexpr std::int64_t kStaleLockMs = 5'000;
 // How long another node's lock is waited for.
 inline constexpr std::int64_t kLockPatienceMs = 1'500;
 
-// The claim of a job; empty if the file, or the job in it, is missing.
+// The entry of a job; empty if the file, or the job in it, is missing.
 Outcome read(const std::string& path, const std::string& job);
 // Takes a lock beside the file: a hard link named "<path>.lock", which a network file system makes at most once (the
 // call fails if it does not, or if it makes no hard links). Writes another file and renames it over the first, so that
-// readers see either of them. Removes the file when no job is left in it. Returns the claim that is there afterwards.
+// readers see either of them. Removes the file when no job is left in it. Returns the entry that is there afterwards.
 Outcome compare_set(const std::string& path, const std::string& job, const std::string& expected,
                     const std::string& desired);
 
-}  // namespace claim_file
+// The kind of the file system of the file's directory if other hosts do not see it: "ext4"; empty if they may.
+std::string unshared_kind(const std::string& path);
 
-// The claim of a job (locate::claim_text) in a file that all nodes share, which is changed by compare-and-set only. One
+}  // namespace entry_file
+
+// The entry of a job (locate::entry_text) in a file that all nodes share, which is changed by compare-and-set only. One
 // call at a time. A thread of its own does all file operations, since the file system may hang.
-class ClaimFile {
+class EntryFile {
  public:
-  // Gets the text of the present claim; empty if there is none.
+  // Gets the text of the present entry; empty if there is none.
   using Done = std::function<void(locate::RegisterAnswer)>;
 
-  ClaimFile(net::Loop& loop, std::string path, std::string job);
+  EntryFile(net::Loop& loop, std::string path, std::string job);
 
   // read() and compare_set() call `done` once, in a later turn of the loop, within some seconds.
   void read(Done done);
-  // Replaces `expected` by `desired` if `expected` is the present text. An empty text means that there is no claim.
+  // Replaces `expected` by `desired` if `expected` is the present text. An empty text means that there is no entry.
   void compare_set(std::string expected, std::string desired, Done done);
+  // `tell` gets unshared_kind(), if there is one, unless another call comes before that is known.
+  void look_whether_shared(std::function<void(const std::string& kind)> tell);
   // Cancels the callback of the present call, though the call may still take effect.
   void forget();
   // See MeetingPlace.
@@ -54,7 +58,7 @@ class ClaimFile {
   std::string name() const;
 
  private:
-  using Work = std::function<claim_file::Outcome()>;
+  using Work = std::function<entry_file::Outcome()>;
 
   void ask(Work work, Done done);
   void begin();

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/locate/claimant.h"
+#include "rendezvous/locate/entry.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/timeline.h"
@@ -14,19 +14,23 @@
 
 namespace elastic::simulation {
 
-// The file that has the claim of one job. Each call takes effect at one moment, perhaps long after its
+// The file that has the entry of one job. Each call takes effect at one moment, perhaps long after its
 // caller has given it up, or without its caller hearing of it.
-class ClaimRegister {
+class EntryRegister {
  public:
   using Done = std::function<void(const locate::RegisterAnswer&)>;
+  // As transport::EntryFile.
+  static constexpr Ms kAnswerMs = 2'500;
 
-  ClaimRegister(Timeline& timeline, Trace& trace, const Network& network, Random random, Ms longest_delay_ms)
+  EntryRegister(Timeline& timeline, Trace& trace, const Network& network, Random random, Ms longest_delay_ms)
       : timeline_(timeline), trace_(trace), network_(network), random_(random), longest_delay_ms_(longest_delay_ms) {}
 
-  // Called by a process of this host. `done` is called once: with the answer, or after Tenure::kLongestWriteMs with a
-  // failure.
+  // Called by a process of this host. `done` is called once: with the answer, or after kAnswerMs with a failure.
   void read(int host, Done done);
   void compare_set(int host, std::string expected, std::string desired, Done done);
+
+  // Called with the entry before and after each change; empty texts are none.
+  std::function<void(const std::string& before, const std::string& after)> changed;
 
   // Faults. Each is undone by as many calls as have begun it.
   void cut(int host) { ++cuts_[host]; }
@@ -48,7 +52,7 @@ class ClaimRegister {
   const Network& network_;
   Random random_;
   Ms longest_delay_ms_;
-  std::string claim_;
+  std::string entry_;
   std::map<int, int> cuts_;  // by host
   Ms more_ms_ = 0;
   int refusals_ = 0;

@@ -1,7 +1,9 @@
-#include "rendezvous/transport/claim_file.h"
+#include "rendezvous/transport/entry_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,8 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "rendezvous/locate/claim.h"
-#include "rendezvous/locate/tenure.h"
+#include "rendezvous/locate/entry.h"
 #include "src/base/limits.h"
 #include "src/base/read_file.h"
 #include "src/base/text.h"
@@ -24,7 +25,7 @@ namespace elastic::transport {
 
 using locate::RegisterFailure;
 
-namespace claim_file {
+namespace entry_file {
 namespace {
 
 constexpr std::int64_t kAnotherTryMs = 10;
@@ -50,18 +51,18 @@ std::string directory_of(const std::string& path) {
 
 // The contents of a file; the value of errno if it cannot be read.
 std::expected<std::string, int> contents(const std::string& path) {
-  auto text = read_file(path, limits::kClaimFileBytes + 1);
-  if (text && text->size() > limits::kClaimFileBytes) return std::unexpected(EFBIG);
+  auto text = read_file(path, limits::kEntryFileBytes + 1);
+  if (text && text->size() > limits::kEntryFileBytes) return std::unexpected(EFBIG);
   return text;
 }
 
-// The text of the file of claims; empty if there is no file. It is an error if the directory is missing, too.
+// The text of the file of entries; empty if there is no file. It is an error if the directory is missing, too.
 Outcome text_of(const std::string& path) {
   auto text = contents(path);
   if (text) return std::move(*text);
   if (text.error() == EFBIG) {
     return std::unexpected(RegisterFailure{
-        format("it is larger than {} MiB, so it is not a file of claims", limits::kClaimFileBytes >> 20), true});
+        format("it is larger than {} MiB, so elastic-run has not written it", limits::kEntryFileBytes >> 20), true});
   }
   if (text.error() != ENOENT) return failed("it cannot be read", text.error());
   struct stat facts {};
@@ -71,10 +72,10 @@ Outcome text_of(const std::string& path) {
   return std::string();
 }
 
-Outcome claim_in(const std::string& text, const std::string& job) {
-  auto claim = locate::claim_in_file(text, job);
-  if (!claim) return std::unexpected(RegisterFailure{claim.error().reason, true});
-  return std::move(*claim);
+Outcome entry_in(const std::string& text, const std::string& job) {
+  auto entry = locate::entry_in_file(text, job);
+  if (!entry) return std::unexpected(RegisterFailure{entry.error().reason, true});
+  return std::move(*entry);
 }
 
 // Makes a file with that text. Returns 0, or the value of errno; then there is no such file.
@@ -92,8 +93,7 @@ int write_new(const std::string& path, const std::string& text) {
   return error;
 }
 
-// The failure if the file system has no reliable locks: two nodes could both write, and both believe that they hold the
-// claim.
+// The failure if the file system has no reliable locks: two nodes could both write, and each begin the job.
 RegisterFailure no_locks(const std::string& why) {
   return {format("its file system has no reliable locks: {}; name a file on one that makes hard links, as NFS and "
                  "Lustre do, or have the nodes meet at an endpoint",
@@ -179,10 +179,10 @@ class Lock {
   bool taken_ = false;
 };
 
-// Replaces the claim. The lock is held, and the expected claim was there.
+// Replaces the entry. The lock is held, and the expected one was there.
 Outcome replace(const std::string& path, const Lock& lock, const std::string& before, const std::string& job,
                 const std::string& desired) {
-  const auto after = locate::file_with_claim(before, job, desired);
+  const auto after = locate::file_with_entry(before, job, desired);
   if (!after) return std::unexpected(RegisterFailure{after.error().reason, true});
   if (after->empty()) {
     if (!lock.held()) return std::unexpected(lock.taken_away());
@@ -204,7 +204,7 @@ Outcome replace(const std::string& path, const Lock& lock, const std::string& be
 
 Outcome read(const std::string& path, const std::string& job) {
   auto text = text_of(path);
-  return text ? claim_in(*text, job) : std::unexpected(text.error());
+  return text ? entry_in(*text, job) : std::unexpected(text.error());
 }
 
 Outcome compare_set(const std::string& path, const std::string& job, const std::string& expected,
@@ -220,8 +220,8 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
     if (error != 0 && error != EEXIST) return failed("its lock cannot be made", error);
     const auto text = text_of(path);
     if (!text) return std::unexpected(text.error());
-    auto there = claim_in(*text, job);
-    // If another claim is there the call has failed, and needs no lock.
+    auto there = entry_in(*text, job);
+    // If another entry is there the call has failed, and needs no lock.
     if (!there || *there != expected) return there;
     if (error == 0) return replace(path, lock, *text, job, desired);
     lock.break_if_stale();
@@ -233,52 +233,73 @@ Outcome compare_set(const std::string& path, const std::string& job, const std::
   }
 }
 
-}  // namespace claim_file
+std::string unshared_kind(const std::string& path) {
+  struct statfs facts {};
+  if (statfs(directory_of(path).c_str(), &facts) != 0) return {};
+  switch (static_cast<std::uint64_t>(facts.f_type)) {
+    case EXT4_SUPER_MAGIC: return "ext4";
+    case XFS_SUPER_MAGIC: return "xfs";
+    case BTRFS_SUPER_MAGIC: return "btrfs";
+    case OVERLAYFS_SUPER_MAGIC: return "overlay";
+    case TMPFS_MAGIC: return "tmpfs";
+    default: return {};
+  }
+}
+
+}  // namespace entry_file
 
 namespace {
 
 // How long the answer of the thread is waited for.
-constexpr std::int64_t kAnswerMs = locate::Tenure::kLongestWriteMs;
-static_assert(2 * kAnswerMs <= claim_file::kStaleLockMs);
+constexpr std::int64_t kAnswerMs = 2'500;
+static_assert(2 * kAnswerMs <= entry_file::kStaleLockMs);
+
 }  // namespace
 
-ClaimFile::ClaimFile(net::Loop& loop, std::string path, std::string job)
+EntryFile::EntryFile(net::Loop& loop, std::string path, std::string job)
     : path_(std::move(path)),
       job_(std::move(job)),
       timer_(loop),
       done_watch_(loop, thread_.done_descriptor(), [this] { thread_.run_done(); }) {}
 
-void ClaimFile::read(Done done) {
-  ask([path = path_, job = job_] { return claim_file::read(path, job); }, std::move(done));
+void EntryFile::read(Done done) {
+  ask([path = path_, job = job_] { return entry_file::read(path, job); }, std::move(done));
 }
 
-void ClaimFile::compare_set(std::string expected, std::string desired, Done done) {
+void EntryFile::compare_set(std::string expected, std::string desired, Done done) {
   ask([path = path_, job = job_, expected = std::move(expected),
-       desired = std::move(desired)] { return claim_file::compare_set(path, job, expected, desired); },
+       desired = std::move(desired)] { return entry_file::compare_set(path, job, expected, desired); },
       std::move(done));
 }
 
-void ClaimFile::forget() {
+void EntryFile::look_whether_shared(std::function<void(const std::string& kind)> tell) {
+  ask([path = path_]() -> entry_file::Outcome { return entry_file::unshared_kind(path); },
+      [tell = std::move(tell)](const locate::RegisterAnswer& kind) {
+        if (kind && !kind->empty()) tell(*kind);
+      });
+}
+
+void EntryFile::forget() {
   timer_.stop();
   next_ = nullptr;
   done_ = nullptr;
 }
 
-void ClaimFile::ask(Work work, Done done) {
+void EntryFile::ask(Work work, Done done) {
   ++asked_;
   next_ = std::move(work);
   done_ = std::move(done);
   timer_.start(kAnswerMs, [this] {
     const Done call = std::exchange(done_, nullptr);
     next_ = nullptr;
-    call(claim_file::busy("its file system does not answer"));
+    call(entry_file::busy("its file system does not answer"));
   });
   if (!busy_) begin();
 }
 
-void ClaimFile::begin() {
+void EntryFile::begin() {
   busy_ = true;
-  const auto outcome = std::make_shared<claim_file::Outcome>();
+  const auto outcome = std::make_shared<entry_file::Outcome>();
   thread_.post(
       path_, [outcome, work = std::exchange(next_, nullptr)] { *outcome = work(); },
       [this, outcome, asked = asked_] {
@@ -291,8 +312,8 @@ void ClaimFile::begin() {
       });
 }
 
-bool ClaimFile::hangs() const { return thread_.stuck_for(0).has_value(); }
+bool EntryFile::hangs() const { return thread_.stuck_for(0).has_value(); }
 
-std::string ClaimFile::name() const { return format("file {}", printable(path_)); }
+std::string EntryFile::name() const { return format("file {}", printable(path_)); }
 
 }  // namespace elastic::transport

@@ -1,4 +1,4 @@
-#include "tests/simulation/claim_register.h"
+#include "tests/simulation/entry_register.h"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@ struct Place {
   Place() : here(network.add_host()), there(network.add_host()) {}
 
   // What the caller hears, in the order in which it hears it.
-  ClaimRegister::Done hear() {
+  EntryRegister::Done hear() {
     return [this](const locate::RegisterAnswer& answer) {
       heard += (answer ? "[" + *answer + "]" : answer.error().reason) + "; ";
     };
@@ -30,39 +30,39 @@ struct Place {
   Network network{timeline, trace, Random(1)};
   int here;
   int there;
-  ClaimRegister claims{timeline, trace, network, Random(2), 5};
+  EntryRegister entries{timeline, trace, network, Random(2), 5};
   std::string heard;
 };
 
 }  // namespace
 
-TEST_CASE("of two hosts that write a claim one is first, and both hear which") {
+TEST_CASE("of two hosts that write an entry one is first, and both hear which") {
   Place place;
-  place.claims.compare_set(place.here, "", "a", place.hear());
+  place.entries.compare_set(place.here, "", "a", place.hear());
   CHECK(place.all_that_is_heard() == "[a]; ");
-  place.claims.compare_set(place.there, "", "b", place.hear());
+  place.entries.compare_set(place.there, "", "b", place.hear());
   CHECK(place.all_that_is_heard() == "[a]; ");
 }
 
 TEST_CASE("a write that takes long is given up, and has its effect nevertheless") {
   Place place;
-  place.claims.slow(100'000);
-  place.claims.compare_set(place.here, "", "a", place.hear());
+  place.entries.slow(100'000);
+  place.entries.compare_set(place.here, "", "a", place.hear());
   CHECK(place.all_that_is_heard() == "it does not answer; ");
-  place.claims.calm();
-  place.claims.read(place.here, place.hear());
+  place.entries.calm();
+  place.entries.read(place.here, place.hear());
   CHECK(place.all_that_is_heard() == "[a]; ");
 }
 
 TEST_CASE("a host that is cut off is not answered, while others are; writes that are refused change nothing") {
   Place place;
-  place.claims.cut(place.here);
-  place.claims.compare_set(place.here, "", "a", place.hear());
+  place.entries.cut(place.here);
+  place.entries.compare_set(place.here, "", "a", place.hear());
   CHECK(place.all_that_is_heard() == "it does not answer; ");
-  place.claims.refuse(1);
-  place.claims.compare_set(place.there, "", "b", place.hear());
+  place.entries.refuse(1);
+  place.entries.compare_set(place.there, "", "b", place.hear());
   CHECK(place.all_that_is_heard() == "it cannot be written; ");
-  place.claims.refuse(-1);
-  place.claims.read(place.there, place.hear());
+  place.entries.refuse(-1);
+  place.entries.read(place.there, place.hear());
   CHECK(place.all_that_is_heard() == "[]; ");
 }

@@ -1,4 +1,4 @@
-#include "tests/simulation/claim_register.h"
+#include "tests/simulation/entry_register.h"
 
 #include <utility>
 
@@ -7,22 +7,23 @@ namespace elastic::simulation {
 using locate::RegisterAnswer;
 using locate::RegisterFailure;
 
-void ClaimRegister::read(int host, Done done) {
+void EntryRegister::read(int host, Done done) {
   ask(
-      host, [this]() -> RegisterAnswer { return claim_; }, std::move(done));
+      host, [this]() -> RegisterAnswer { return entry_; }, std::move(done));
 }
 
-void ClaimRegister::compare_set(int host, std::string expected, std::string desired, Done done) {
+void EntryRegister::compare_set(int host, std::string expected, std::string desired, Done done) {
   const auto work = [this, expected = std::move(expected), desired = std::move(desired)]() -> RegisterAnswer {
-    if (claim_ != expected) return claim_;
+    if (entry_ != expected) return entry_;
     if (refusals_ > 0) return std::unexpected(RegisterFailure{"it cannot be written"});
     trace_.add(desired);
-    return claim_ = desired;
+    if (changed) changed(entry_, desired);
+    return entry_ = desired;
   };
   ask(host, work, std::move(done));
 }
 
-void ClaimRegister::ask(int host, Work work, Done done) {
+void EntryRegister::ask(int host, Work work, Done done) {
   const auto waiting = std::make_shared<Done>(std::move(done));
   const auto answer = [waiting](const RegisterAnswer& with) {
     if (const Done call = std::exchange(*waiting, nullptr)) call(with);
@@ -33,21 +34,20 @@ void ClaimRegister::ask(int host, Work work, Done done) {
       if (reaches(host)) answer(with);
     });
   });
-  timeline_.after(locate::Tenure::kLongestWriteMs,
-                  [answer] { answer(std::unexpected(RegisterFailure{"it does not answer"})); });
+  timeline_.after(kAnswerMs, [answer] { answer(std::unexpected(RegisterFailure{"it does not answer"})); });
 }
 
 // A call of a host that is frozen is on its way already, and its answer waits for the thaw.
-bool ClaimRegister::reaches(int host) const {
+bool EntryRegister::reaches(int host) const {
   const auto cut = cuts_.find(host);
   return network_.is_up(host) && (cut == cuts_.end() || cut->second <= 0);
 }
 
-Ms ClaimRegister::way_ms() {
+Ms EntryRegister::way_ms() {
   return random_.range(0, longest_delay_ms_) + (more_ms_ > 0 ? random_.range(0, more_ms_) : 0);
 }
 
-void ClaimRegister::calm() {
+void EntryRegister::calm() {
   cuts_.clear();
   more_ms_ = 0;
   refusals_ = 0;

@@ -1,0 +1,192 @@
+#include "rendezvous/transport/file_place.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/protocol/lease.h"
+#include "src/base/address.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/net/local_host.h"
+#include "src/process/clock.h"
+
+namespace elastic::transport {
+
+using locate::RegisterAnswer;
+using process::wall_clock_ms;
+
+namespace {
+
+// How long it may take to resolve the name in an entry.
+constexpr std::int64_t kEntryResolveMs = 2'000;
+
+}  // namespace
+
+FilePlace::FilePlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
+                     OnHosting on_hosting)
+    : MeetingPlace(loop, settings, own, std::move(to_store), std::move(on_hosting)),
+      finding_(loop, settings.path, settings.job),
+      keeping_(loop, settings.path, settings.job),
+      resolver_(loop),
+      discovery_({.place = finding_.name(),
+                  .process = own,
+                  .may_host = settings.is_host != false,
+                  .refusal_is_proof = settings.refusal_is_proof}),
+      own_(own),
+      keeper_(finding_.name()),
+      keep_timer_(loop),
+      visits_(loop),
+      visit_resolver_(loop) {
+  if (settings.max_nodes > 1) {
+    keeping_.look_whether_shared([place = finding_.name()](const std::string& kind) {
+      log::warning("discovery_not_shared",
+                   format("{} is on {}, which other hosts do not see: nodes on other hosts begin a job of their own; "
+                          "name a file in a directory that all hosts share, or an endpoint",
+                          place, kind));
+    });
+  }
+}
+
+// --- Finding the coordinator. ----------------------------------------------------------------------------
+
+void FilePlace::find(const Known& known, OnFound on_found) {
+  stop();
+  on_found_ = std::move(on_found);
+  perform(discovery_.find({known.belongs, known.has_met_it}));
+}
+
+void FilePlace::stop() {
+  ++attempt_;
+  on_found_ = nullptr;
+  finding_.forget();
+}
+
+void FilePlace::tried(locate::Tried how) { perform(discovery_.tried(how, wall_clock_ms())); }
+
+std::string FilePlace::explain(const std::string& problem) const {
+  return discovery_.explain(problem, wall_clock_ms());
+}
+
+void FilePlace::perform(Discovery::Effects effects) {
+  for (const Discovery::Effect& effect : effects) {
+    std::visit([this](const auto& wanted) { perform(wanted); }, effect);
+  }
+}
+
+void FilePlace::perform(const Discovery::Read&) {
+  finding_.read([this](const RegisterAnswer& answer) { perform(discovery_.read(answer, wall_clock_ms())); });
+}
+
+void FilePlace::perform(const Discovery::Write& effect) {
+  has_written_ = true;
+  finding_.compare_set(effect.expected, effect.desired,
+                       [this](const RegisterAnswer& answer) { perform(discovery_.written(answer, wall_clock_ms())); });
+}
+
+void FilePlace::perform(const Discovery::Open&) {
+  if (server() == nullptr) {
+    Status opened = open_server(settings_.coordinator_port);
+    // This node's own peer port may be that one.
+    if (!opened && settings_.coordinator_port != 0 && settings_.has_door) opened = open_server(0);
+    if (!opened) return perform(discovery_.not_opened(opened.error().text()));
+  }
+  const std::string address = locate::entry_address(settings_.node_address, net::own_addresses());
+  perform(discovery_.opened({address, server()->port()}, wall_clock_ms()));
+}
+
+void FilePlace::perform(const Discovery::Hosts& effect) { tell_hosting("hosts", effect.where, effect.reason); }
+
+void FilePlace::perform(const Discovery::Found& effect) {
+  const std::uint16_t port = effect.place.port;
+  if (effect.is_own) return found({.addresses = {kLoopback}, .ports = {port}, .home = true});
+  resolver_.resolve(
+      effect.place.address, kEntryResolveMs,
+      [this, attempt = attempt_, port, may_begin = effect.may_begin](Result<std::vector<std::string>> addresses) {
+        if (attempt != attempt_) return;
+        if (!addresses) return in_vain(addresses.error().reason);
+        found({.addresses = std::move(*addresses), .ports = {port}, .may_begin = may_begin});
+      });
+}
+
+void FilePlace::in_vain(const std::string& problem) {
+  const std::string why = explain(problem);
+  tried(locate::Tried::kSilent);
+  found({.problem = why});
+}
+
+void FilePlace::perform(const Discovery::NotFound& effect) {
+  found({.problem = effect.failure.reason, .hopeless = effect.failure.hopeless});
+}
+
+void FilePlace::found(Way way) {
+  finding_.forget();
+  if (const OnFound call = std::exchange(on_found_, nullptr)) call(std::move(way));
+}
+
+void FilePlace::perform(const locate::Tell& effect) {
+  using Level = locate::Tell::Level;
+  const log::Level level = effect.level == Level::kDebug  ? log::Level::kDebug
+                           : effect.level == Level::kInfo ? log::Level::kInfo
+                                                          : log::Level::kWarning;
+  log::tell(level, effect.event, effect.text, Json::object());
+}
+
+// --- Keeping the entry. ----------------------------------------------------------------------------------
+
+void FilePlace::keep(Leader leader, Secret secret) {
+  leader_ = std::move(leader);
+  secret_ = std::move(secret);
+  look();
+}
+
+void FilePlace::look() {
+  const protocol::LeaseTimes lease{settings_.loss_timeout_ms};
+  keep_timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look(); });
+  const CoordinatorServer* const server = leader_();
+  auto entry = server != nullptr ? server->entry(settings_.job) : std::nullopt;
+  if (!entry) return visits_.end_all();
+  entry->leader.address = locate::entry_address(settings_.node_address, net::own_addresses());
+  perform(keeper_.look(*entry));
+}
+
+void FilePlace::perform(Keeper::Effects effects) {
+  for (const Keeper::Effect& effect : effects) {
+    std::visit([this](const auto& wanted) { perform(wanted); }, effect);
+  }
+}
+
+void FilePlace::perform(const Keeper::Read&) {
+  keeping_.read([this](const RegisterAnswer& answer) { perform(keeper_.read(answer, wall_clock_ms())); });
+}
+
+void FilePlace::perform(const Keeper::Write& effect) {
+  has_written_ = true;
+  keeping_.compare_set(effect.expected, effect.desired,
+                       [this](const RegisterAnswer& answer) { perform(keeper_.written(answer)); });
+}
+
+void FilePlace::perform(const Keeper::Announce& effect) {
+  visit_resolver_.resolve(effect.to.address, kEntryResolveMs,
+                          [this, port = effect.to.port](Result<std::vector<std::string>> addresses) {
+                            const CoordinatorServer* const server = leader_();
+                            if (!addresses || server == nullptr) return;
+                            visits_.go(*addresses, port, secret_(), [this] {
+                              const CoordinatorServer* const still = leader_();
+                              return still == nullptr ? std::nullopt : still->announcement(settings_.job);
+                            });
+                          });
+}
+
+void FilePlace::withdraw(std::function<void()> done) {
+  if (!has_written_) return done();
+  stop();
+  is_withdrawn_ = true;
+  keep_timer_.stop();
+  visits_.end_all();
+  on_withdrawn_ = std::move(done);
+  perform(keeper_.withdraw(own_));
+}
+
+void FilePlace::perform(const Keeper::Withdrawn&) { std::exchange(on_withdrawn_, nullptr)(); }
+
+}  // namespace elastic::transport

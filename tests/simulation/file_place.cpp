@@ -1,0 +1,137 @@
+#include "tests/simulation/file_place.h"
+
+#include <utility>
+
+#include "src/base/text.h"
+#include "tests/simulation/simulation.h"
+
+namespace elastic::simulation {
+
+using locate::RegisterAnswer;
+
+FilePlace::FilePlace(Simulation& simulation, Node& node, Server& server, EntryRegister& entries, Handlers handlers)
+    : simulation_(simulation),
+      node_(node),
+      server_(server),
+      entries_(entries),
+      handlers_(std::move(handlers)),
+      launch_(node.launch()),
+      discovery_({.place = "the file", .process = node.agent_id()}),
+      keeper_("the file") {
+  plan_look();
+}
+
+EntryRegister::Done FilePlace::deliver(const std::uint64_t& number, std::function<void(const RegisterAnswer&)> take) {
+  return [this, &node = node_, launch = launch_, &number, mine = number,
+          take = std::move(take)](const RegisterAnswer& answer) {
+    node.in_process(launch, false, [&number, mine, take, answer] {
+      if (mine == number) take(answer);
+    });
+  };
+}
+
+// --- Finding the coordinator. ----------------------------------------------------------------------------
+
+void FilePlace::find(const Discovery::Known& known) {
+  stop();
+  perform(discovery_.find(known));
+}
+
+void FilePlace::tried(locate::Tried how) { perform(discovery_.tried(how, simulation_.wall_ms())); }
+
+void FilePlace::perform(const Discovery::Effects& effects) {
+  for (const Discovery::Effect& effect : effects) {
+    simulation_.trace().add(effect.index());
+    std::visit([this](const auto& wanted) { perform(wanted); }, effect);
+  }
+}
+
+void FilePlace::perform(const Discovery::Read&) {
+  entries_.read(node_.host(), deliver(attempt_, [this](const RegisterAnswer& answer) {
+                  perform(discovery_.read(answer, simulation_.wall_ms()));
+                }));
+}
+
+void FilePlace::perform(const Discovery::Write& effect) {
+  has_written_ = true;
+  simulation_.invariants().entry_is_replaced(effect.expected);
+  entries_.compare_set(node_.host(), effect.expected, effect.desired,
+                       deliver(attempt_, [this](const RegisterAnswer& answer) {
+                         perform(discovery_.written(answer, simulation_.wall_ms()));
+                       }));
+}
+
+void FilePlace::perform(const Discovery::Open&) {
+  if (!server_.begin_jobs(true)) return perform(discovery_.not_opened("its door is in use"));
+  perform(discovery_.opened({node_.setup().address, static_cast<std::uint16_t>(server_.listener())},
+                            simulation_.wall_ms()));
+}
+
+void FilePlace::perform(const Discovery::Close&) { (void)server_.begin_jobs(false); }
+
+void FilePlace::perform(const Discovery::Found& effect) {
+  stop();
+  handlers_.found(effect);
+}
+
+void FilePlace::perform(const Discovery::NotFound& effect) {
+  stop();
+  handlers_.not_found(effect.failure.reason);
+}
+
+void FilePlace::perform(const locate::Tell& effect) {
+  simulation_.trace().add(effect.event);
+  if (simulation_.trace().is_read()) simulation_.line(format("node {}: {}", node_.index(), effect.text));
+}
+
+// --- Keeping the entry. ----------------------------------------------------------------------------------
+
+void FilePlace::plan_look() {
+  const Ms pause_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.renewal_ms();
+  simulation_.timeline().at(node_.when_shows(node_.local_ms() + pause_ms), [this, &node = node_, launch = launch_] {
+    node.in_process(launch, true, [this] {
+      plan_look();
+      look();
+    });
+  });
+}
+
+void FilePlace::look() {
+  auto entry = withdrawn_ ? std::nullopt : server_.entry();
+  if (!entry) return;
+  ++keeping_;
+  perform(keeper_.look(*entry));
+}
+
+void FilePlace::perform(const Keeper::Effects& effects) {
+  for (const Keeper::Effect& effect : effects) {
+    simulation_.trace().add(effect.index());
+    std::visit([this](const auto& wanted) { perform(wanted); }, effect);
+  }
+}
+
+void FilePlace::perform(const Keeper::Read&) {
+  entries_.read(node_.host(), deliver(keeping_, [this](const RegisterAnswer& answer) {
+                  perform(keeper_.read(answer, simulation_.wall_ms()));
+                }));
+}
+
+void FilePlace::perform(const Keeper::Write& effect) {
+  has_written_ = true;
+  entries_.compare_set(node_.host(), effect.expected, effect.desired,
+                       deliver(keeping_, [this](const RegisterAnswer& answer) { perform(keeper_.written(answer)); }));
+}
+
+void FilePlace::perform(const Keeper::Announce& effect) { server_.announce_at(effect.to.port); }
+
+void FilePlace::withdraw(std::function<void()> done) {
+  if (!has_written_) return done();
+  stop();
+  ++keeping_;
+  withdrawn_ = std::move(done);
+  perform(keeper_.withdraw(node_.agent_id()));
+}
+
+void FilePlace::perform(const Keeper::Withdrawn&) { std::exchange(withdrawn_, nullptr)(); }
+
+}  // namespace elastic::simulation

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "rendezvous/locate/discovery.h"
+#include "tests/simulation/entry_register.h"
+
+namespace elastic::simulation {
+
+class Node;
+class Server;
+class Simulation;
+
+// How a node finds the coordinator by an entry in a file, and keeps that: carries out what locate::Discovery and
+// locate::EntryKeeper decide, as transport::FilePlace does. It lives as long as one elastic-run; what comes after that
+// is not delivered.
+class FilePlace {
+ public:
+  struct Handlers {
+    // An attempt is over: where a coordinator may be (`port` is a ListenerId), or why none was found.
+    std::function<void(const locate::Discovery::Found& found)> found;
+    std::function<void(const std::string& problem)> not_found;
+  };
+  FilePlace(Simulation& simulation, Node& node, Server& server, EntryRegister& entries, Handlers handlers);
+
+  void find(const locate::Discovery::Known& known);
+  // No answer of the present attempt is wanted any more.
+  void stop() { ++attempt_; }
+  void tried(locate::Tried how);
+  void withdraw(std::function<void()> done);
+  // The leader looks at the entry now.
+  void look();
+
+ private:
+  using Discovery = locate::Discovery;
+  using Keeper = locate::EntryKeeper;
+
+  // Delivers an answer to the node's process, unless `number` has changed by then.
+  EntryRegister::Done deliver(const std::uint64_t& number, std::function<void(const locate::RegisterAnswer&)> take);
+
+  void perform(const Discovery::Effects& effects);
+  void perform(const Discovery::Read&);
+  void perform(const Discovery::Write& effect);
+  void perform(const Discovery::Open&);
+  void perform(const Discovery::Hosts&) {}
+  void perform(const Discovery::Close&);
+  void perform(const Discovery::Found& effect);
+  void perform(const Discovery::NotFound& effect);
+  void perform(const locate::Tell& effect);
+
+  void plan_look();
+  void perform(const Keeper::Effects& effects);
+  void perform(const Keeper::Read&);
+  void perform(const Keeper::Write& effect);
+  void perform(const Keeper::Announce& effect);
+  void perform(const Keeper::Withdrawn&);
+
+  Simulation& simulation_;
+  Node& node_;
+  Server& server_;
+  EntryRegister& entries_;
+  Handlers handlers_;
+  std::uint32_t launch_;  // of the node's process
+  Discovery discovery_;
+  Keeper keeper_;
+  std::function<void()> withdrawn_;
+  std::uint64_t attempt_ = 0;
+  std::uint64_t keeping_ = 0;
+  bool has_written_ = false;
+};
+
+}  // namespace elastic::simulation
