@@ -36,7 +36,7 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
               },
           .on_broken =
               [this, on_event](std::string why, bool has_refused) {
-                on_event(agent::LinkBroken{std::move(why), has_refused, !connection_->may_begin()});
+                on_event(agent::LinkBroken{std::move(why), has_refused, connection_->is_further()});
               },
           .on_received =
               [on_event](std::span<const std::uint8_t> bytes) {
@@ -63,7 +63,8 @@ void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
     connection_->note_session();
     remember(address_elsewhere());
   }
-  coordinator::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms)};
+  coordinator::DoorIs door{
+      .job = job_, .opens_ms = link.may_elect_from_ms(now_ms), .belongs = link.own_incarnation() != 0};
   if (const auto there = link.hears_coordinator(now_ms) ? address_elsewhere() : std::nullopt) {
     door.addresses = there->address;
     door.port = there->port;

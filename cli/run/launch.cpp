@@ -166,17 +166,21 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, const std::string& jo
 
 // Nodes that look for the coordinator of a job of this name from now on are not led to this process any more.
 void withdraw(net::Loop& loop, AgentRunner& agent) {
-  bool done = false;
-  bool waits = false;  // the loop runs: stopping one that does not would cut its next run short
-  agent.coordinator().withdraw([&] {
-    done = true;
-    if (waits) loop.stop();
+  struct State {
+    bool is_done = false;
+    bool waits = false;  // the loop runs: stopping one that does not would cut its next run short
+  };
+  const auto state = std::make_shared<State>();  // the answer may come when nobody waits any more
+  agent.coordinator().withdraw([state, &loop] {
+    state->is_done = true;
+    if (state->waits) loop.stop();
   });
-  if (done) return;
+  if (state->is_done) return;
   net::Timer patience(loop);
   patience.start(kWithdrawMs, [&] { loop.stop(); });
-  waits = true;
+  state->waits = true;
   loop.run();
+  state->waits = false;
 }
 
 // Lets other nodes finish their failure reports: srun --kill-on-bad-exit kills all nodes when the first has ended with

@@ -117,9 +117,7 @@ TEST_CASE("what a node does is reported truly in every state, and so is whether 
   is(Activity::kIdle, false);
 }
 
-TEST_CASE(
-    "a node that is alone beside its coordinator needs no lease; alone and elsewhere it does, and where a claim "
-    "decides") {
+TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and elsewhere it does") {
   for (const bool hosts : {true, false}) {
     Node node;
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};

@@ -141,8 +141,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
                                                 e.kind == SessionError::Kind::kVersion ||
                                                 e.kind == SessionError::Kind::kNotOurs;
-                   const bool is_other_jobs = e.elsewhere && e.elsewhere->is_other_jobs;
-                   disconnect(out, is_other_jobs || e.kind == SessionError::Kind::kNotOurs);
+                   disconnect(out, e.elsewhere && e.elsewhere->knows_nothing);
                    const bool was_attached = state_ == State::kAttached;
                    if (was_attached) detach(e.text, out);
                    session_.reset();
@@ -248,7 +247,9 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
     case State::kConnecting:
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
-      last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
+      if (!settings_.place_explains || last_problem_.empty()) {
+        last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
+      }
       disconnect(out);
       try_again(false, false, now_ms);
       break;

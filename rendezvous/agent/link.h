@@ -55,7 +55,7 @@ class Link {
     std::optional<DoorTarget> to = {};  // nothing: where the nodes meet
   };
   struct Disconnect {          // no answer
-    bool is_stranger = false;  // what has answered is no coordinator, or another job's
+    bool is_stranger = false;  // what has answered knows nothing of the job
   };
   struct Write {
     protocol::ByteString bytes;

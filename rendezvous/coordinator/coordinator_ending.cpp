@@ -36,7 +36,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
     return forget(node);
   }
   Note lost = node_is_lost(node, how);
-  // No operator has to look at a node that got a signal to leave, or whose session the coordinator ended itself.
+  // No operator has to look at a node that got a signal to leave.
   if (standing == Standing::kLeaving) lost = {.text = std::move(lost.text)};
   out.push_back(std::move(lost));
   if (standing != Standing::kLeaving) {

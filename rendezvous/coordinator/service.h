@@ -66,6 +66,7 @@ struct DoorIs {
   std::string addresses = {};
   std::uint16_t port = 0;
   protocol::Term term = 0;  // of that coordinator
+  bool belongs = false;     // the node has been in a round of its job
   bool operator==(const DoorIs&) const = default;
 };
 // TryDoor was performed.
@@ -165,6 +166,9 @@ class Service {
   // The coordinator of a job; null if there is none. For status, and for tests.
   const Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
+  // Jobs may begin here from now on, or may not any more: ServiceSettings::is_door.
+  void be_door(bool is_door) { settings_.is_door = is_door; }
+  bool is_door() const { return settings_.is_door; }
   // Its jobs, if it has any, end.
   bool only_ends() const {
     return std::ranges::all_of(jobs_, [](const auto& entry) { return entry.second->is_ending(); });
@@ -175,9 +179,9 @@ class Service {
   // What the coordinator of a job has to announce where its nodes meet: a HELLO of its own, without the port if that is
   // the one on which this service listens. Nothing: there is no such coordinator, or it has nothing to announce.
   std::optional<protocol::Introduction> announcement(const std::string& job) const;
-  // The announcement as an entry of a file of discovery, with those who may lead the job next. The leader's port, and
-  // when it is written, are for the caller to add.
-  std::optional<locate::Entry> entry(const std::string& job) const;
+  // What a file of discovery is to say of a job that is led here by votes, and who may lead it next. Where this is, and
+  // when it is written, are for the caller to add. `now_ms`: the process may have slept, and the votes be over.
+  std::optional<locate::Entry> entry(const std::string& job, std::int64_t now_ms) const;
   Lead lead_of(const std::string& job) const;
   // A coordinator of the job was here, which has ended without a verdict: the job goes on elsewhere, or may.
   bool leaves_to_others(const std::string& job) const { return left_to_others_.contains(job); }

@@ -26,7 +26,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   const std::string job = introduction.job;
   if (!settings_.only_job.empty() && job != settings_.only_job) {
     return refuse(id, format("this coordinator serves job {} and no other", printable(settings_.only_job)), out,
-                  {.is_other_jobs = true});
+                  {.knows_nothing = true});
   }
   if (introduction.announces) return announced(id, introduction, out);
   if (const Ended* over = ended(job, introduction.incarnation)) {
@@ -37,7 +37,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
       return refuse(id, "the coordinator is not here", out, std::move(*elsewhere));
     }
     if (!introduction.may_begin) {
-      return refuse(id, "this is not the host where the job begins", out, {.retry_ms = kStrangerRetryMs});
+      return refuse(id, "this is not the host where the job begins", out,
+                    {.retry_ms = kStrangerRetryMs, .knows_nothing = !left_to_others_.contains(job)});
     }
     if (jobs_.size() >= limits::kJobsServed) {
       return refuse(id, format("this coordinator serves {} jobs already, the most that it may", jobs_.size()), out);
@@ -136,18 +137,19 @@ Lead Service::lead_of(const std::string& job) const {
   return leads ? Lead{coordinator->term(), coordinator->round()} : Lead{};
 }
 
-std::optional<locate::Entry> Service::entry(const std::string& job) const {
-  const auto what = announcement(job);
-  if (!what) return {};
-  const auto first = [](const std::string& addresses) { return addresses.substr(0, addresses.find(' ')); };
-  locate::Entry entry{.incarnation = what->incarnation,
-                      .birth_ms = what->announces->birth_ms,
-                      .round = what->announces->round,
-                      .term = what->term,
-                      .process = what->agent,
-                      .leader = {first(what->announces->addresses), 0}};
-  for (const Successor& next : find(job)->next_leaders()) {
-    if (next.agent != what->agent) entry.next_leaders.push_back({first(next.addresses), next.port});
+std::optional<locate::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
+  const Coordinator* coordinator = find(job);
+  if (coordinator == nullptr || coordinator->is_ending()) return {};
+  const Mandate& mandate = coordinator->mandate();
+  if (!mandate.is_counting() || mandate.stands() || !mandate.why_over(now_ms).empty()) return {};
+  locate::Entry entry{.incarnation = coordinator->incarnation(),
+                      .birth_ms = coordinator->fence().birth_ms,
+                      .round = coordinator->round(),
+                      .term = coordinator->term(),
+                      .process = process_number()};
+  for (const Successor& next : coordinator->next_leaders()) {
+    if (next.agent == entry.process) continue;
+    entry.next_leaders.push_back({next.addresses.substr(0, next.addresses.find(' ')), next.port});
   }
   return entry;
 }
@@ -167,7 +169,8 @@ std::optional<Elsewhere> Service::directs(const Introduction& introduction) cons
   const bool opens = door_.opens_ms && introduction.incarnation != 0;
   if (opens && *door_.opens_ms <= now_ms_) return {};
   const std::int64_t retry_ms = introduction.incarnation != 0 ? kDoorRetryMs : kStrangerRetryMs;
-  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : retry_ms};
+  const bool knows_nothing = introduction.incarnation == 0 && !door_.belongs;
+  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : retry_ms, knows_nothing};
 }
 
 }  // namespace elastic::coordinator

@@ -112,7 +112,7 @@ TEST_CASE("who asks at a further host of its endpoint begins no job there, but i
   Served served;
   Introduction further{"j", 1};
   further.may_begin = false;
-  CHECK(served.at(served.greet(further)).elsewhere == Elsewhere{{}, 0, 500});
+  CHECK(served.at(served.greet(further)).elsewhere == Elsewhere{{}, 0, 500, true});
   CHECK(served.service.find("j") == nullptr);
   CHECK(served.at(served.greet({"j", 2})).welcome);
   CHECK(served.at(served.greet(further)).welcome);
@@ -291,6 +291,11 @@ TEST_CASE("a door leads to the coordinator that its node has, and begins no job"
   Door door;
   CHECK(door.knocks(0)->retry_ms == 500);
   CHECK(door.knocks(7)->retry_ms == 20);
+  // A node of no round knows no more of the job than a newcomer does.
+  CHECK(door.knocks(0)->knows_nothing);
+  CHECK_FALSE(door.knocks(7)->knows_nothing);
+  door.is({.belongs = true});
+  CHECK_FALSE(door.knocks(0)->knows_nothing);
   door.is({.addresses = "10.0.0.9", .port = 29400});
   CHECK(door.knocks(0) == Elsewhere{"10.0.0.9", 29400, {}});
   CHECK(door.knocks(7) == Elsewhere{"10.0.0.9", 29400, {}});

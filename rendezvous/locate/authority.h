@@ -7,9 +7,9 @@
 namespace elastic::locate {
 
 // Until when a coordinator may act for its jobs: grant leases, form and run rounds, end a job. A coordinator that no
-// other can replace (on the endpoint's host, or in a job of one node) always may. One that holds a claim may act until
-// a time by its own clock, and no other coordinator acts before that time. Times are milliseconds of a clock that goes
-// on while the machine is suspended.
+// other can replace (on the endpoint's host, or in a job of one node) always may. One that has the promises of a quorum
+// may act until a time by its own clock, and no other coordinator acts before that time. Times are milliseconds of a
+// clock that goes on while the machine is suspended.
 class Authority {
  public:
   static constexpr Authority always() { return Authority(kAlways); }

@@ -47,7 +47,9 @@ Discovery::Effects Discovery::read(const RegisterAnswer& answer, std::int64_t no
   if (!*there) {
     seen_.clear();
     there_.reset();
-    if ((known_.belongs || known_.has_met_it) && !is_written_) {
+    if (known_.belongs && is_written_) {
+      out.emplace_back(Found{own_.leader, true, true});  // it may lead the job still; then its entry is written again
+    } else if (known_.belongs || (known_.has_met_it && !is_written_)) {
       out.emplace_back(NotFound{{"the job's coordinator has ended, and no node hosts another one"}});
     } else if (!settings_.may_host) {
       out.emplace_back(NotFound{{"no node hosts the coordinator yet, and this one may not (is_host=0)"}});
@@ -102,11 +104,15 @@ void Discovery::begin(const std::string& expected, const std::string& reason, Ef
   out.emplace_back(Open{});
 }
 
-void Discovery::go_to_next(Effects& out) { out.emplace_back(Found{place(turn_), false, there_->incarnation == 0}); }
+void Discovery::go_to_next(Effects& out) {
+  const bool is_other_host = turn_ == 0 && there_->host != settings_.host;
+  out.emplace_back(Found{place(turn_), false, there_->incarnation == 0, is_other_host});
+}
 
 Discovery::Effects Discovery::opened(const Entry::Place& here, std::int64_t now_ms) {
   is_open_ = true;
-  own_ = Entry{.birth_ms = now_ms, .process = settings_.process, .leader = here, .written_ms = now_ms};
+  own_ = Entry{
+      .birth_ms = now_ms, .process = settings_.process, .host = settings_.host, .leader = here, .written_ms = now_ms};
   return {Tell{Level::kDebug, "discovery", format("{} is to name {}: {}", settings_.place, endpoint_of(here), reason_)},
           Write{expected_, entry_text(own_)}};
 }
@@ -142,6 +148,8 @@ Discovery::Effects Discovery::tried(Tried how, std::int64_t now_ms) {
   return out;
 }
 
+bool Discovery::has_untried() const { return there_ && std::ranges::find(how_, Tried::kNot) != how_.end(); }
+
 bool Discovery::is_dead() const {
   return std::ranges::all_of(how_, [](Tried how) { return how == Tried::kRefused || how == Tried::kStranger; });
 }
@@ -162,11 +170,12 @@ std::string Discovery::explain(const std::string& problem, std::int64_t now_ms) 
   const auto silent = std::ranges::find(how_, Tried::kSilent);
   const bool is_another = silent != how_.end() && silent != how_.begin() + static_cast<std::ptrdiff_t>(turn_);
   const std::size_t which = is_another ? static_cast<std::size_t>(silent - how_.begin()) : turn_;
-  return format(
-      "{}, which {} named {} ago as a place of this job: {}; if the job is over, remove its entry there, or "
-      "choose another --rdzv-id",
-      endpoint_of(place(which)), settings_.place, span_text(now_ms - there_->written_ms),
-      is_another ? "it does not answer" : problem);
+  // A node that has had a coordinator begins no job while there is no entry.
+  const char* const remedy =
+      known_.belongs || known_.has_met_it ? "end this node" : "remove its entry there, or choose another --rdzv-id";
+  return format("{}, which {} named {} ago as a place of this job: {}; if the job is over, {}",
+                endpoint_of(place(which)), settings_.place, span_text(now_ms - there_->written_ms),
+                is_another ? "it does not answer" : problem, remedy);
 }
 
 // --- Keeping the entry. ----------------------------------------------------------------------------------

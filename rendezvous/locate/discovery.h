@@ -41,6 +41,7 @@ class Discovery {
   struct Settings {
     std::string place = {};         // for messages: "file /shared/meeting"
     protocol::AgentId process = 0;  // of this elastic-run
+    std::string host = {};          // the name of its host
     bool may_host = true;           // false: is_host=0
     bool refusal_is_proof = true;   // false: failover_evidence=none
   };
@@ -62,8 +63,9 @@ class Discovery {
   // The attempt is over: a coordinator may be there, or none was found.
   struct Found {
     Entry::Place place;
-    bool is_own = false;     // it is in this process
-    bool may_begin = false;  // the job, if none is there: protocol::Introduction
+    bool is_own = false;         // it is in this process
+    bool may_begin = false;      // the job, if none is there: protocol::Introduction
+    bool is_other_host = false;  // than this node's
   };
   struct NotFound {
     RegisterFailure failure;
@@ -88,6 +90,8 @@ class Discovery {
   Effects written(const RegisterAnswer& answer, std::int64_t now_ms);
   // How the attempt to connect to what was Found has ended.
   Effects tried(Tried how, std::int64_t now_ms);
+  // Another place of the entry was not tried yet: there is no need to wait before it is.
+  bool has_untried() const;
 
   // Why the last attempt to connect to what was Found was in vain, for the node's last words: `problem`, with the
   // place's address, the entry's age, and what to do about it.

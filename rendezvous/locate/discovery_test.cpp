@@ -27,6 +27,7 @@ struct Node {
   explicit Node(Discovery::Settings settings = {})
       : discovery({.place = "file /f",
                    .process = 5,
+                   .host = "node5",
                    .may_host = settings.may_host,
                    .refusal_is_proof = settings.refusal_is_proof}) {}
 
@@ -50,7 +51,8 @@ struct Node {
                               },
                               [](const Discovery::Hosts& e) { return "hosts " + e.where + ": " + e.reason + "; "; },
                               [](const Discovery::Close&) { return std::string("close; "); },
-                              [](const Discovery::Found& e) {
+                              [&](const Discovery::Found& e) {
+                                is_other_host = e.is_other_host;
                                 return endpoint_of(e.place) + (e.is_own ? " own" : "") +
                                        (e.may_begin ? " begins" : "") + "; ";
                               },
@@ -79,6 +81,7 @@ struct Node {
   bool loses = false;                    // what answers a write does not come
   std::string written;
   std::string warning;
+  bool is_other_host = false;  // what was found last
 };
 
 }  // namespace
@@ -125,12 +128,34 @@ TEST_CASE("the leader of an entry is asked first, then in turn those who may lea
   node.file = entry_text(kOthers);
   for (const char* place : {"10.0.0.6:4711; ", "10.0.0.7:50; ", "10.0.0.6:4711; "}) {
     CHECK(node.finds() == place);
+    CHECK(node.is_other_host == (place == std::string("10.0.0.6:4711; ")));
     node.tried(Tried::kAnswered);
   }
   Entry later = kOthers;
   later.leader = {"10.0.0.7", 50};
   node.file = entry_text(later);
   CHECK(node.finds() == "10.0.0.7:50; ");
+}
+
+TEST_CASE("there is no need to wait before a place is asked that was not yet") {
+  Node node;
+  CHECK_FALSE(node.discovery.has_untried());
+  node.file = entry_text(kOthers);
+  CHECK(node.finds() == "10.0.0.6:4711; ");
+  node.tried(Tried::kRefused);
+  CHECK(node.discovery.has_untried());
+  CHECK(node.finds() == "10.0.0.7:50; ");
+  node.tried(Tried::kRefused);
+  CHECK_FALSE(node.discovery.has_untried());
+}
+
+TEST_CASE("a leader on this node's own host is told from one on another host") {
+  Node node;
+  Entry here = kOthers;
+  here.host = "node5";
+  node.file = entry_text(here);
+  CHECK(node.finds() == "10.0.0.6:4711; ");
+  CHECK_FALSE(node.is_other_host);
 }
 
 TEST_CASE("a job may begin where the entry's process is the one that is to begin it, and nowhere else") {
@@ -186,6 +211,13 @@ TEST_CASE("of silence the user is told once, and what to do in the last words") 
   CHECK(node.warning.empty());
 }
 
+TEST_CASE("a node that has had a coordinator is not told to remove an entry, since it would not begin the job") {
+  Node node;
+  node.file = entry_text(kOthers);
+  node.finds({.has_met_it = true});
+  CHECK(node.discovery.explain("it timed out", kNow).ends_with("it timed out; if the job is over, end this node"));
+}
+
 TEST_CASE("a node of a running job begins none, whatever the file says") {
   Node node;
   CHECK(node.finds({.belongs = true}) == "none: the job's coordinator has ended, and no node hosts another one; ");
@@ -195,6 +227,16 @@ TEST_CASE("a node of a running job begins none, whatever the file says") {
   CHECK(node.finds({.belongs = true}).starts_with("none: no process of the job listens any more at 10.0.0.6:4711"));
   // It asks again: the others may have elected somebody.
   CHECK(node.finds({.belongs = true}) == "10.0.0.6:4711; ");
+}
+
+TEST_CASE("who has begun a job that is over begins none in its place, and one that leads goes on") {
+  Node node;
+  node.finds();
+  node.file = "";
+  CHECK(node.finds({.belongs = true, .has_met_it = true}) == "10.0.0.5:4000 own begins; ");
+  CHECK(node.file == "");
+  // Before the first round it is as at the beginning.
+  CHECK(node.finds({.has_met_it = true}) == "open; write; 10.0.0.5:4000 own begins; ");
 }
 
 TEST_CASE("a node that stood by takes the place of a job whose processes are gone") {

@@ -30,9 +30,11 @@ Result<Json> read_object(std::string_view text) {
 Result<Entry> entry_of(const Json& json) {
   Entry entry;
   std::string wrong = read_json(json, entry, JsonForm::kExact);
-  const auto is_nowhere = [](const Entry::Place& place) { return place.address.empty(); };
+  const auto is_nowhere = [](const Entry::Place& place) {
+    return place.address.empty() || place.address.size() > limits::kAgentNameBytes;
+  };
   if (wrong.empty() && (is_nowhere(entry.leader) || std::ranges::any_of(entry.next_leaders, is_nowhere))) {
-    wrong = "an address is empty";
+    wrong = "an address is empty, or too long";
   }
   if (wrong.empty() && entry.next_leaders.size() > limits::kSuccessors) wrong = "it names too many next leaders";
   if (!wrong.empty()) return no_entry(format("its entry for this job cannot be read: {}", wrong));

@@ -37,6 +37,7 @@ struct Entry {
   std::optional<protocol::RoundNumber> round = {};  // the last; nothing: none has formed
   protocol::Term term = 1;
   protocol::AgentId process = 0;  // the number of the elastic-run that has written it
+  std::string host = {};          // the name of its host
   Place leader = {};
   std::vector<Place> next_leaders = {};  // their peer ports
   std::int64_t written_ms = 0;           // when, as Unix time in milliseconds
@@ -48,6 +49,7 @@ struct Entry {
     io("round", v.round);
     io("term", v.term, Bounds{1, std::numeric_limits<protocol::Term>::max()});
     io("process", v.process);
+    io("host", v.host);
     io("leader", v.leader);
     io("next_leaders", v.next_leaders);
     io("written_ms", v.written_ms, Bounds{0, std::numeric_limits<std::int64_t>::max()});

@@ -19,12 +19,13 @@ const Entry kThere{.incarnation = 77,
                    .round = 3,
                    .term = 5,
                    .process = 9,
+                   .host = "node5",
                    .leader = {"10.0.0.5", 4711},
                    .next_leaders = {{"10.0.0.6", 50}, {"fd00::7", 60}},
                    .written_ms = 2'000};
 
 constexpr const char* kThereText =
-    R"({"incarnation":"0x4d","birth_ms":1000,"round":3,"term":5,"process":"0x9",)"
+    R"({"incarnation":"0x4d","birth_ms":1000,"round":3,"term":5,"process":"0x9","host":"node5",)"
     R"("leader":{"address":"10.0.0.5","port":4711},)"
     R"("next_leaders":[{"address":"10.0.0.6","port":50},{"address":"fd00::7","port":60}],"written_ms":2000})";
 

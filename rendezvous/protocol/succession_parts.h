@@ -83,13 +83,14 @@ struct Elsewhere {
   std::string addresses = {};
   std::uint16_t port = 0;
   std::optional<std::int64_t> retry_ms = {};  // here again after so many milliseconds; nothing: it is of no use
-  bool is_other_jobs = false;                 // who was asked serves other jobs only
+  // Who was asked serves other jobs only, or knows no more of this one than whoever asks.
+  bool knows_nothing = false;
   bool operator==(const Elsewhere&) const = default;
   static void fields(auto& io, auto& v) {
     io("addresses", v.addresses, at_most(limits::kAgentAddressesBytes));
     io("port", v.port);
     io("retry_ms", v.retry_ms, bounds::kMs);
-    io.at_end("is_other_jobs", v.is_other_jobs);
+    io.at_end("knows_nothing", v.knows_nothing);
   }
 };
 

@@ -44,6 +44,7 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
 }
 
 void CoordinatorConnection::connect(const MeetingPlace::Known& known) {
+  known_ = known;
   disconnect();
   at_door_ = is_own_door_ = false;
   const auto look = [this, known] { place_->find(known, [this](MeetingPlace::Way way) { found(std::move(way)); }); };
@@ -133,6 +134,10 @@ void CoordinatorConnection::found(MeetingPlace::Way way) {
     return handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_), way_.problem));
   }
   trying_ = !way_.addresses.empty() && !way_.ports.empty();
+  // It may lead to this node's door.
+  is_own_door_ =
+      door_ && trying_ && way_.ports == std::vector{door_->port()} && std::ranges::all_of(way_.addresses, net::is_ours);
+  if (is_own_door_) way_.addresses = {kLoopback};
   try_all(way_);
 }
 
@@ -175,7 +180,9 @@ void CoordinatorConnection::note_session() {
   session_at_ = reached_;
   // The meeting place's own server is attended to since it was opened.
   if (!is_own_door_ || !door_ || std::exchange(door_hosts_, true)) return;
-  log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));
+  if (door_->is_door()) {
+    log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));
+  }
   if (handlers_.on_hosting) handlers_.on_hosting(*door_);
 }
 
@@ -269,8 +276,12 @@ void CoordinatorConnection::ended(Tried how) {
 }
 
 void CoordinatorConnection::in_vain(Tried how, const std::string& why, bool has_refused) {
+  const bool was_trying = trying_;
   std::string told = trying_ ? place_->explain(why) : why;
   ended(how);
+  // Nothing is gained by a pause before the next place is asked.
+  const bool is_gone = how == Tried::kRefused || how == Tried::kStranger;
+  if (was_trying && is_gone && !has_refused && place_->has_untried()) return connect(known_);
   broken(std::move(told), has_refused);
 }
 

@@ -62,6 +62,8 @@ class CoordinatorConnection {
   bool is_at_session_place() const { return is_session_place(reached_); }
   // Whoever has no job yet where the present connection leads may begin it there.
   bool may_begin() const { return way_.may_begin; }
+  // It leads, or was to lead, to a further host of the endpoint, which need not be there.
+  bool is_further() const { return way_.is_further; }
   // The port of this node's door; 0: it has none. It is open from the first connection on.
   std::uint16_t door_port() const;
   // What this node's agent knows of the coordinator.
@@ -121,6 +123,7 @@ class CoordinatorConnection {
   bool door_hosts_ = false;                  // this node's agent has had a session at its own door
   bool at_door_ = false;                     // the present attempt leads to a door
   bool is_own_door_ = false;                 // and to this node's
+  MeetingPlace::Known known_;                // of the present attempt at the meeting place
   MeetingPlace::Way way_;
   std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;

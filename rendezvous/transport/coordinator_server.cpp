@@ -213,8 +213,8 @@ void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
 }
 
 std::optional<locate::Entry> CoordinatorServer::entry(const std::string& job) const {
-  auto entry = service_.entry(job);
-  if (entry) entry->leader.port = port_;
+  auto entry = service_.entry(job, process::boottime_ms());
+  if (entry) entry->leader.port = port_;  // the address is the caller's
   return entry;
 }
 

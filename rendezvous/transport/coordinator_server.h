@@ -67,6 +67,9 @@ class CoordinatorServer final : public HostedCoordinator {
   coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) override;
   void collect_stacks(const std::string& job, OnStacks answered) override;
 
+  // Jobs may begin here from now on, or may not any more: Settings::is_door.
+  void be_door(bool is_door) { service_.be_door(is_door); }
+  bool is_door() const { return service_.is_door(); }
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
   // It has a coordinator of this job.

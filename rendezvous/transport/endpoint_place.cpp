@@ -48,7 +48,9 @@ void EndpointPlace::look(OnFound on_found) {
 
 MeetingPlace::Way EndpointPlace::way_to(const MeetingSettings::Host& host,
                                         Result<std::vector<std::string>> resolved) const {
-  Way out{.ports = host.port == settings_.port ? ports_from(first_port_) : std::vector{host.port}, .may_begin = false};
+  Way out{.ports = host.port == settings_.port ? ports_from(first_port_) : std::vector{host.port},
+          .may_begin = false,
+          .is_further = true};
   if (resolved) out.addresses = std::move(*resolved);
   if (out.addresses.empty()) out.problem = resolved ? "it has no address" : resolved.error().reason;
   return out;
@@ -100,7 +102,7 @@ void EndpointPlace::host_if_ours(const Way& way) {
   }
   if (!open_one()) return;
   is_sure_ = decision.hosting == locate::Hosting::kHosts;
-  tell_hosting(is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
+  tell_hosting(*server(), is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
   if (!settings_.is_default) return;
   log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});
 }

@@ -30,6 +30,7 @@ FilePlace::FilePlace(net::Loop& loop, const MeetingSettings& settings, protocol:
       resolver_(loop),
       discovery_({.place = finding_.name(),
                   .process = own,
+                  .host = net::host_name(),
                   .may_host = settings.is_host != false,
                   .refusal_is_proof = settings.refusal_is_proof}),
       own_(own),
@@ -61,7 +62,11 @@ void FilePlace::stop() {
   finding_.forget();
 }
 
-void FilePlace::tried(locate::Tried how) { perform(discovery_.tried(how, wall_clock_ms())); }
+void FilePlace::tried(locate::Tried how) {
+  // Each host may have a bridge of the same address, where nobody listens here.
+  const bool is_misled = how == locate::Tried::kRefused && is_own_address_of_another_;
+  perform(discovery_.tried(is_misled ? locate::Tried::kSilent : how, wall_clock_ms()));
+}
 
 std::string FilePlace::explain(const std::string& problem) const {
   return discovery_.explain(problem, wall_clock_ms());
@@ -84,28 +89,44 @@ void FilePlace::perform(const Discovery::Write& effect) {
 }
 
 void FilePlace::perform(const Discovery::Open&) {
-  if (server() == nullptr) {
-    Status opened = open_server(settings_.coordinator_port);
-    // This node's own peer port may be that one.
-    if (!opened && settings_.coordinator_port != 0 && settings_.has_door) opened = open_server(0);
-    if (!opened) return perform(discovery_.not_opened(opened.error().text()));
+  // A node that has a peer port already begins the job there: it may have to be that very port.
+  CoordinatorServer* const door = here();
+  if (door == nullptr) {
+    if (const Status opened = open_server(settings_.coordinator_port); !opened) {
+      return perform(discovery_.not_opened(opened.error().text()));
+    }
+  } else if (door != server() && door->jobs() > 0) {
+    return perform(discovery_.not_opened("nodes of the job elect a coordinator here"));
+  } else {
+    door->be_door(false);
   }
   const std::string address = locate::entry_address(settings_.node_address, net::own_addresses());
-  perform(discovery_.opened({address, server()->port()}, wall_clock_ms()));
+  perform(discovery_.opened({address, here()->port()}, wall_clock_ms()));
 }
 
-void FilePlace::perform(const Discovery::Hosts& effect) { tell_hosting("hosts", effect.where, effect.reason); }
+CoordinatorServer* FilePlace::here() const {
+  if (server() != nullptr) return server();
+  return leader_ ? leader_() : nullptr;
+}
+
+void FilePlace::perform(const Discovery::Hosts& effect) { tell_hosting(*here(), "hosts", effect.where, effect.reason); }
+
+void FilePlace::perform(const Discovery::Close&) {
+  if (server() != nullptr) return close_server();
+  here()->be_door(true);
+}
 
 void FilePlace::perform(const Discovery::Found& effect) {
   const std::uint16_t port = effect.place.port;
   if (effect.is_own) return found({.addresses = {kLoopback}, .ports = {port}, .home = true});
-  resolver_.resolve(
-      effect.place.address, kEntryResolveMs,
-      [this, attempt = attempt_, port, may_begin = effect.may_begin](Result<std::vector<std::string>> addresses) {
-        if (attempt != attempt_) return;
-        if (!addresses) return in_vain(addresses.error().reason);
-        found({.addresses = std::move(*addresses), .ports = {port}, .may_begin = may_begin});
-      });
+  resolver_.resolve(effect.place.address, kEntryResolveMs,
+                    [this, attempt = attempt_, port, may_begin = effect.may_begin,
+                     is_other_host = effect.is_other_host](Result<std::vector<std::string>> addresses) {
+                      if (attempt != attempt_) return;
+                      if (!addresses) return in_vain(addresses.error().reason);
+                      is_own_address_of_another_ = is_other_host && std::ranges::any_of(*addresses, net::is_ours);
+                      found({.addresses = std::move(*addresses), .ports = {port}, .may_begin = may_begin});
+                    });
 }
 
 void FilePlace::in_vain(const std::string& problem) {
@@ -142,11 +163,22 @@ void FilePlace::keep(Leader leader, Secret secret) {
 void FilePlace::look() {
   const protocol::LeaseTimes lease{settings_.loss_timeout_ms};
   keep_timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look(); });
+  if (is_asking_) {
+    looks_again_ = true;
+    return;
+  }
+  const auto entry = own_entry();
+  if (!entry) return visits_.end_all();
+  perform(keeper_.look(*entry));
+}
+
+std::optional<locate::Entry> FilePlace::own_entry() const {
   const CoordinatorServer* const server = leader_();
   auto entry = server != nullptr ? server->entry(settings_.job) : std::nullopt;
-  if (!entry) return visits_.end_all();
+  if (!entry) return {};
   entry->leader.address = locate::entry_address(settings_.node_address, net::own_addresses());
-  perform(keeper_.look(*entry));
+  entry->host = net::host_name();
+  return entry;
 }
 
 void FilePlace::perform(Keeper::Effects effects) {
@@ -156,13 +188,24 @@ void FilePlace::perform(Keeper::Effects effects) {
 }
 
 void FilePlace::perform(const Keeper::Read&) {
-  keeping_.read([this](const RegisterAnswer& answer) { perform(keeper_.read(answer, wall_clock_ms())); });
+  is_asking_ = true;
+  keeping_.read([this](const RegisterAnswer& answer) { heard(keeper_.read(answer, wall_clock_ms())); });
 }
 
 void FilePlace::perform(const Keeper::Write& effect) {
+  // It may have lost its votes since the file was read, and the job have ended elsewhere.
+  if (!is_withdrawn_ && !own_entry()) return;
   has_written_ = true;
+  is_asking_ = true;
   keeping_.compare_set(effect.expected, effect.desired,
-                       [this](const RegisterAnswer& answer) { perform(keeper_.written(answer)); });
+                       [this](const RegisterAnswer& answer) { heard(keeper_.written(answer)); });
+}
+
+// One question at a time: a file system may take longer than the pause between two looks.
+void FilePlace::heard(Keeper::Effects effects) {
+  is_asking_ = false;
+  perform(std::move(effects));
+  if (!is_asking_ && !is_withdrawn_ && std::exchange(looks_again_, false)) look();
 }
 
 void FilePlace::perform(const Keeper::Announce& effect) {

@@ -25,6 +25,7 @@ class FilePlace : public MeetingPlace {
   void tried(locate::Tried how) override;
   bool may_be_stale() const override { return true; }
   std::string explain(const std::string& problem) const override;
+  bool has_untried() const override { return discovery_.has_untried(); }
   void keep(Leader leader, Secret secret) override;
   void lead_changes() override {
     if (leader_ && !is_withdrawn_) keep_timer_.start(0, [this] { look(); });
@@ -41,14 +42,17 @@ class FilePlace : public MeetingPlace {
   void perform(const Discovery::Write& effect);
   void perform(const Discovery::Open&);
   void perform(const Discovery::Hosts& effect);
-  void perform(const Discovery::Close&) { close_server(); }
+  void perform(const Discovery::Close&);
   void perform(const Discovery::Found& effect);
   void perform(const Discovery::NotFound& effect);
   static void perform(const locate::Tell& effect);
   void found(Way way);
   void in_vain(const std::string& problem);
+  CoordinatorServer* here() const;
 
   void look();
+  std::optional<locate::Entry> own_entry() const;
+  void heard(Keeper::Effects effects);
   void perform(Keeper::Effects effects);
   void perform(const Keeper::Read&);
   void perform(const Keeper::Write& effect);
@@ -62,6 +66,7 @@ class FilePlace : public MeetingPlace {
   Discovery discovery_;
   OnFound on_found_;
   std::uint64_t attempt_ = 0;
+  bool is_own_address_of_another_ = false;  // what was found last is on another host, and this one has its address, too
 
   const protocol::AgentId own_;
   Keeper keeper_;
@@ -70,6 +75,8 @@ class FilePlace : public MeetingPlace {
   Secret secret_;
   AnnouncementVisits visits_;
   net::Resolver visit_resolver_;
+  bool is_asking_ = false;    // keeping_ has not answered
+  bool looks_again_ = false;  // as soon as it has
   bool has_written_ = false;
   bool is_withdrawn_ = false;  // or about to be
   std::function<void()> on_withdrawn_;

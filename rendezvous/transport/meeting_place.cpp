@@ -41,10 +41,10 @@ Status MeetingPlace::open_server(std::uint16_t port) {
   return {};
 }
 
-void MeetingPlace::tell_hosting(const std::string& does, const std::string& where, const std::string& reason) {
-  log::info("hosting", format("this node {} the coordinator at {}: {}", does, where, reason),
-            {{"port", server_->port()}});
-  if (on_hosting_) on_hosting_(*server_);
+void MeetingPlace::tell_hosting(CoordinatorServer& here, const std::string& does, const std::string& where,
+                                const std::string& reason) {
+  log::info("hosting", format("this node {} the coordinator at {}: {}", does, where, reason), {{"port", here.port()}});
+  if (on_hosting_ && &here == server_.get()) on_hosting_(here);
 }
 
 std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,

@@ -30,6 +30,7 @@ class MeetingPlace {
     std::vector<std::uint16_t> ports = {};    // to be tried with each address
     bool home = false;                        // 127.0.0.1 among them leads to the coordinator in this process
     bool may_begin = true;                    // the job, if none is there: protocol::Introduction
+    bool is_further = false;                  // a further host of the endpoint, which need not be there
     std::string problem = {};                 // why there is no address, as a clause
     bool hopeless = false;                    // another attempt will fail, too
   };
@@ -42,7 +43,7 @@ class MeetingPlace {
     bool has_met_it = false;
   };
   // The server in this process that may have the coordinator of the node's job, or null; the job's secret.
-  using Leader = std::function<const CoordinatorServer*()>;
+  using Leader = std::function<CoordinatorServer*()>;
   using Secret = std::function<std::string()>;
 
   virtual ~MeetingPlace() = default;
@@ -60,6 +61,8 @@ class MeetingPlace {
   virtual bool may_be_stale() const { return false; }
   // Why the last attempt at what was found was in vain, with what the place knows of that.
   virtual std::string explain(const std::string& problem) const { return problem; }
+  // After such an attempt: another place is to be asked at once.
+  virtual bool has_untried() const { return false; }
   // From now on, as long as the job's leader is in this process, those who look for it there are led here.
   virtual void keep(Leader leader, Secret secret) = 0;
   // Who leads the job in this process, or the round, has changed.
@@ -85,9 +88,10 @@ class MeetingPlace {
   Status open_server(std::uint16_t port);
   // Closes a coordinator that no node knows of.
   void close_server() { server_.reset(); }
-  // Logs that the coordinator is in this process, and calls on_hosting: "this node hosts the coordinator at port 29400:
-  // node0 is 10.0.0.5".
-  void tell_hosting(const std::string& does, const std::string& where, const std::string& reason);
+  // Logs that the coordinator is in this process: "this node hosts the coordinator at port 29400: node0 is 10.0.0.5".
+  // Calls on_hosting if it is server().
+  void tell_hosting(CoordinatorServer& here, const std::string& does, const std::string& where,
+                    const std::string& reason);
 
   // The job's secret is still to be got, by munge, which only the coordinator's own place gives.
   bool lacks_secret() const { return munge_ != nullptr && munge_->answers() && !munge_->secret(); }

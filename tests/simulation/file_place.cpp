@@ -16,7 +16,7 @@ FilePlace::FilePlace(Simulation& simulation, Node& node, Server& server, EntryRe
       entries_(entries),
       handlers_(std::move(handlers)),
       launch_(node.launch()),
-      discovery_({.place = "the file", .process = node.agent_id()}),
+      discovery_({.place = "the file", .process = node.agent_id(), .host = node.setup().address}),
       keeper_("the file") {
   plan_look();
 }
@@ -97,10 +97,16 @@ void FilePlace::plan_look() {
 }
 
 void FilePlace::look() {
+  looks_again_ = is_asking_;
+  if (is_asking_) return;
   auto entry = withdrawn_ ? std::nullopt : server_.entry();
-  if (!entry) return;
-  ++keeping_;
-  perform(keeper_.look(*entry));
+  if (entry) perform(keeper_.look(*entry));
+}
+
+void FilePlace::heard(const Keeper::Effects& effects) {
+  is_asking_ = false;
+  perform(effects);
+  if (!is_asking_ && looks_again_) look();
 }
 
 void FilePlace::perform(const Keeper::Effects& effects) {
@@ -111,15 +117,17 @@ void FilePlace::perform(const Keeper::Effects& effects) {
 }
 
 void FilePlace::perform(const Keeper::Read&) {
+  is_asking_ = true;
   entries_.read(node_.host(), deliver(keeping_, [this](const RegisterAnswer& answer) {
-                  perform(keeper_.read(answer, simulation_.wall_ms()));
+                  heard(keeper_.read(answer, simulation_.wall_ms()));
                 }));
 }
 
 void FilePlace::perform(const Keeper::Write& effect) {
-  has_written_ = true;
+  if (!withdrawn_ && !server_.entry()) return;
+  has_written_ = is_asking_ = true;
   entries_.compare_set(node_.host(), effect.expected, effect.desired,
-                       deliver(keeping_, [this](const RegisterAnswer& answer) { perform(keeper_.written(answer)); }));
+                       deliver(keeping_, [this](const RegisterAnswer& answer) { heard(keeper_.written(answer)); }));
 }
 
 void FilePlace::perform(const Keeper::Announce& effect) { server_.announce_at(effect.to.port); }

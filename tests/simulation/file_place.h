@@ -50,6 +50,7 @@ class FilePlace {
   void perform(const locate::Tell& effect);
 
   void plan_look();
+  void heard(const Keeper::Effects& effects);
   void perform(const Keeper::Effects& effects);
   void perform(const Keeper::Read&);
   void perform(const Keeper::Write& effect);
@@ -67,6 +68,8 @@ class FilePlace {
   std::function<void()> withdrawn_;
   std::uint64_t attempt_ = 0;
   std::uint64_t keeping_ = 0;
+  bool is_asking_ = false;
+  bool looks_again_ = false;
   bool has_written_ = false;
 };
 

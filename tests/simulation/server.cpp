@@ -99,8 +99,10 @@ bool Server::begin_jobs(bool may_begin) {
 }
 
 std::optional<locate::Entry> Server::entry() const {
-  auto entry = service_ ? service_->entry(job_) : std::nullopt;
-  if (entry) entry->leader.port = static_cast<std::uint16_t>(listener_);
+  auto entry = service_ ? service_->entry(job_, now_ms()) : std::nullopt;
+  if (!entry) return {};
+  entry->host = node_->setup().address;
+  entry->leader = {node_->setup().address, static_cast<std::uint16_t>(listener_)};
   return entry;
 }
 

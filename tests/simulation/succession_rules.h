@@ -21,7 +21,7 @@ class Simulation;
 
 // What must hold between one coordinator of a job and the next, as far as the messages show it:
 //
-// - What binds nodes (PrepareRound, RunWorkers, EndJob) is sent by a coordinator that may act, by its claim or by the
+// - What binds nodes (PrepareRound, RunWorkers, EndJob) is sent by a coordinator that may act, by the
 //   promises of its nodes. A candidate only passes a verdict on that one has given.
 // - A round runs only when a quorum of each round that may be the last one has heard of it (where promises decide). A
 //   member whose process is gone counts: it will never vote.

@@ -102,6 +102,7 @@ def test_a_host_that_sleeps_until_the_job_has_ended_does_not_train_it_again(clus
     os.kill(host.launcher(), signal.SIGCONT)
     assert host.wait().returncode == 1
     assert host.stdout.text.count("up ") == 1
+    assert entry_of(cluster) is None
 
 
 def test_a_node_that_is_cut_off_while_it_stands_by_does_not_train_a_job_that_has_ended(cluster, network):

@@ -43,7 +43,7 @@ class FileMeeting:
         """The entry of a job that was led there, and of one node that may lead it next."""
         next_leaders = [] if next_port is None else [{"address": "127.0.0.1", "port": next_port}]
         entry = {"incarnation": "0x7", "birth_ms": LONG_AGO, "round": 3, "term": 5, "process": "0x9",
-                 "leader": {"address": "127.0.0.1", "port": port}, "next_leaders": next_leaders, "written_ms": LONG_AGO}
+                 "host": socket.gethostname(), "leader": {"address": "127.0.0.1", "port": port}, "next_leaders": next_leaders, "written_ms": LONG_AGO}
         text = json.dumps({"version": 1, "jobs": {"job": entry}})
         self.path.write_text(text)
         return text
@@ -170,7 +170,9 @@ def test_the_entry_says_who_leads_and_who_may_lead_next(node, meeting):
     assert meeting.is_clean()
 
 
-def test_an_entry_that_leads_to_a_stranger_is_replaced(node, meeting):
+@pytest.fixture
+def stranger():
+    """The port of a server that is no coordinator."""
     class Greeting(socketserver.BaseRequestHandler):
         def handle(self):
             self.request.sendall(b"SSH-2.0-somebody\r\n")
@@ -180,12 +182,25 @@ def test_an_entry_that_leads_to_a_stranger_is_replaced(node, meeting):
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        meeting.put(server.server_address[1])
-        nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
-        results = results_of(nodes)
+        yield server.server_address[1]
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_an_entry_that_leads_to_a_stranger_is_replaced(node, meeting, stranger):
+    meeting.put(stranger)
+    nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
+    results = results_of(nodes)
+    assert [result.returncode for result in results] == [0, 0], results
+    assert "no process of the job listens any more" in told_why(nodes)
+
+
+def test_the_peer_port_of_a_newcomer_is_no_place_of_a_dead_job(node, meeting, stranger):
+    port = free_port()
+    meeting.put(stranger, port)
+    nodes = [node(meeting, conf=f"coordinator_port={port}", script_arguments=["0"]) for _ in range(2)]
+    results = results_of(nodes)
     assert [result.returncode for result in results] == [0, 0], results
     assert "no process of the job listens any more" in told_why(nodes)
 
@@ -215,8 +230,8 @@ def test_an_entry_that_leads_to_silence_is_never_replaced_and_is_named(node, mee
         waiting.wait_for_line(f"warning: {where}.*it does not answer")
         result = waiting.wait()
     assert result.returncode == 1
-    assert re.search(rf"found no coordinator at file {re.escape(meeting.endpoint)} within 8 s: .*remove its entry there, or "
-                     r"choose another --rdzv-id", result.stderr), result.stderr
+    assert re.search(rf"found no coordinator at file {re.escape(meeting.endpoint)} within 8 s: {where} as a place of this "
+                     r"job: .*remove its entry there, or choose another --rdzv-id", result.stderr), result.stderr
     assert meeting.path.read_text() == text
 
 
