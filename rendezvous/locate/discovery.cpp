@@ -81,9 +81,10 @@ Discovery::Effects Discovery::read(const RegisterAnswer& answer, std::int64_t no
     return out;
   }
   const std::string dead = format("no process of the job listens any more at {}", who(now_ms));
+  const bool may_begin = !known_.belongs && settings_.refusal_is_proof && settings_.may_host;
+  // Who may not begin the job asks again: its coordinator may be there later.
+  if (!may_begin) std::ranges::fill(how_, Tried::kNot);
   if (known_.belongs) {
-    // Its round may be one of which the entry does not know yet.
-    std::ranges::fill(how_, Tried::kNot);
     out.emplace_back(NotFound{{dead}});
   } else if (!settings_.refusal_is_proof) {
     out.emplace_back(
