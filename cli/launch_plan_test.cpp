@@ -203,7 +203,7 @@ TEST_CASE("failover=majority needs nodes that can all host the coordinator") {
             .contains(
                 "--rdzv-conf=failover=majority: failover=majority, and with --rdzv-backend=static node 0 is the only "
                 "host; leave it out, or use --rdzv-backend=c10d"));
-  for (const std::string key : {"on_leave=wait", "failover_evidence=none"}) {
+  for (const std::string key : {"on_leave=wait", "failover_evidence=none", "rejoin_timeout=9"}) {
     CHECK(t.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--rdzv-conf=failover=off," + key,
                    "train.py"})
               .contains(key + ", and with failover=off no other node takes over; leave it out"));

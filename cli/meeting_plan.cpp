@@ -360,7 +360,7 @@ Status MeetingPlanner::plan_failover() {
   if (!has_failover()) {
     const std::string why = is_static() ? "with --rdzv-backend=static no other node takes over"
                                         : "with failover=off no other node takes over";
-    for (const char* key : {"on_leave", "failover_evidence"}) {
+    for (const char* key : {"on_leave", "failover_evidence", "rejoin_timeout"}) {
       if (conf.find(key) == nullptr) continue;
       return fail(flags_.input(FlagId::kRdzvConf), format("{}={}, and {}", key, *conf.find(key), why),
                   "leave it out, or use failover=majority");

@@ -84,7 +84,8 @@ struct Tied {
   // Brings the round `round` of two nodes so far that its workers run.
   void run(RoundNumber round = 0) {
     if (!connected) event(Begin{});
-    say(PrepareRound{.round = round, .max_restarts = 3, .place = {1, 2, 2, 4, 2, 4}, .membership = 99});
+    say(PrepareRound{
+        .round = round, .max_restarts = 3, .place = {1, 2, 2, 4, 2, 4}, .membership = 99, .successors = successors});
     say(RunWorkers{round, {"10.0.0.1", 4000}});
     REQUIRE(count<StartWorkers>() > 0);
   }
@@ -119,6 +120,7 @@ struct Tied {
   }
   std::size_t sessions() const { return other.introductions.size(); }
 
+  std::vector<Successor> successors = {};  // who may lead the job after its coordinator
   Agent agent;
   Other other;
   std::int64_t now_ms = 1'000'000;
@@ -246,6 +248,7 @@ TEST_CASE("a SIGTERM while the coordinator is away ends the node without it once
 
 TEST_CASE("workers live through a coordinator's absence of less than the lease, and are killed when it is over") {
   Tied tied;
+  tied.successors = {{.agent = 8, .port = 4}};
   tied.run();
   tied.hears = false;
   tied.pass(2999);
@@ -280,6 +283,7 @@ TEST_CASE("an agent that was stopped and goes on kills its workers before it loo
 
 TEST_CASE("an agent that was stopped and goes on takes what its workers did meanwhile for a consequence") {
   Tied tied;
+  tied.successors = {{.agent = 8, .port = 4}};
   tied.run();
   tied.now_ms += 10'000;
   tied.event(WorkerExited{0, {.code = 1}, 5});
@@ -355,7 +359,7 @@ TEST_CASE("a verdict that others may not have heard is told to a coordinator tha
       CHECK(tied.other.last<NodeJoins>()->facts.activity == Activity::kIdle);
       continue;
     }
-    tied.pass(32'999);
+    tied.pass(2'999);
     CHECK(!tied.finished());
     tied.pass(1);
     REQUIRE(tied.finished().has_value());
@@ -380,19 +384,29 @@ TEST_CASE("a node with a verdict that is turned away keeps it and ends, without 
 }
 
 TEST_CASE("a coordinator that does not come back ends the job for the node, and no worker is left") {
-  Tied tied;
-  tied.run();
-  tied.pass(1000);
-  tied.reachable = false;
-  tied.broken();
-  tied.pass(3000);
-  CHECK(tied.signal() == SIGKILL);
-  tied.all_gone();
-  CHECK(!tied.finished());
-  tied.pass(30'000);
-  REQUIRE(tied.finished().has_value());
-  CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
-  CHECK(tied.finished()->reason == "lost the coordinator and could not reconnect: connection refused");
+  for (const bool has_successor : {true, false}) {
+    CAPTURE(has_successor);
+    Tied tied;
+    if (has_successor) tied.successors = {{.agent = 8, .port = 4}};
+    tied.run();
+    tied.pass(1000);
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(2'000);
+    CHECK(tied.signal() == 0);
+    tied.pass(1'000);
+    CHECK(tied.signal() == SIGKILL);
+    CHECK(!tied.finished());
+    tied.all_gone();
+    CHECK(tied.finished().has_value() == !has_successor);
+    tied.pass(30'000);
+    REQUIRE(tied.finished().has_value());
+    CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
+    CHECK(tied.finished()->reason ==
+          (has_successor ? "lost the coordinator and could not reconnect: connection refused"
+                         : "lost the coordinator and could not reconnect within the lease, and no other node can take "
+                           "over: connection refused"));
+  }
 }
 
 TEST_CASE("a timer is asked for when the next deadline changes, and not for each event") {

@@ -222,17 +222,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   judge_lease(owner, now_ms, out);
   if (!out.empty()) return out;  // it changes what the owner knows
   if (state_ != State::kAttached && now_ms >= give_up_at()) {
-    if (state_ != State::kResting) disconnect(out);
-    session_.reset();
-    if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
-    const bool is_explained = settings_.place_explains && !last_problem_.empty();
-    if (state_ == State::kGreeting && !is_explained) last_problem_ = kSaysNothing;
-    state_ = State::kOver;
-    const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
-    const std::int64_t seconds = (now_ms - began_ms_) / 1000;
-    const std::string place = settings_.endpoint.empty() ? "" : format(" at {}", settings_.endpoint);
-    out.push_back(GiveUp{was_attached_ ? format("{}{} and could not reconnect{}", kLostCoordinator, place, problem)
-                                       : format("{}{} within {} s{}", kFoundNoCoordinator, place, seconds, problem)});
+    give_up(now_ms, out);
     return out;
   }
   switch (state_) {
@@ -356,9 +346,31 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   lease_until_ms_.reset();
   out.push_back(LeaseOver{});
   if (state_ == State::kOver) return;
+  if (is_bound_to_coordinator()) return give_up(now_ms, out);
   if (state_ != State::kResting) disconnect(out);
   if (state_ == State::kAttached) detach("the lease is over", out);
   rest(0, now_ms);
+}
+
+void Link::give_up(std::int64_t now_ms, Effects& out) {
+  if (state_ != State::kResting) disconnect(out);
+  const bool is_explained = settings_.place_explains && !last_problem_.empty();
+  if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
+  if (state_ == State::kGreeting && !is_explained) last_problem_ = kSaysNothing;
+  if (state_ == State::kAttached) {
+    detach(hears_coordinator(now_ms) ? "it is there, but has not renewed the lease: not all nodes of the round are back"
+                                     : format("it has been silent for {} ms", now_ms - heard_ms_),
+           out);
+  }
+  session_.reset();
+  state_ = State::kOver;
+  const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
+  const std::int64_t seconds = (now_ms - began_ms_) / 1000;
+  const std::string place = settings_.endpoint.empty() ? "" : format(" at {}", settings_.endpoint);
+  const char* const bound = is_bound_to_coordinator() ? " within the lease, and no other node can take over" : "";
+  out.push_back(GiveUp{was_attached_
+                           ? format("{}{} and could not reconnect{}{}", kLostCoordinator, place, bound, problem)
+                           : format("{}{} within {} s{}", kFoundNoCoordinator, place, seconds, problem)});
 }
 
 void Link::disconnect(Effects& out, bool is_stranger) {
@@ -417,10 +429,13 @@ std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.
 std::int64_t Link::back_off() {
+  // Where nothing is left but to find it again in time, it is asked as often as a lease would be renewed.
+  const std::int64_t longest_ms = is_bound_to_coordinator() ? std::min(lease_.renewal_ms(), LeaseTimes::kLongestPauseMs)
+                                                            : LeaseTimes::kLongestPauseMs;
   std::int64_t delay_ms = kFirstDelayMs;
-  for (int i = 0; i < attempts_ && delay_ms < settings_.longest_pause_ms; ++i) delay_ms *= 2;
+  for (int i = 0; i < attempts_ && delay_ms < longest_ms; ++i) delay_ms *= 2;
   ++attempts_;
-  delay_ms = std::min(delay_ms, settings_.longest_pause_ms);
+  delay_ms = std::min(delay_ms, longest_ms);
   return delay_ms / 2 + random(delay_ms) / 2;
 }
 
@@ -455,11 +470,16 @@ void Link::check_invariants() const {
   }
 }
 
+// The coordinator in this process cannot be lost, but be late with its answers.
+bool Link::is_bound_to_coordinator() const {
+  return own_incarnation_ != 0 && !settings_.local && search_.successors().empty();
+}
+
 std::int64_t Link::give_up_at() const {
   // The coordinator waits for a node that was in a round, or replaces it, soon; other nodes may wait for the first
   // round.
   if (own_incarnation_ == 0) return std::max(began_ms_, since_ms_) + settings_.join_timeout_ms;
-  return since_ms_ + lease_.lease_ms() + settings_.rejoin_ms;
+  return since_ms_ + lease_.lease_ms() + (is_bound_to_coordinator() ? 0 : settings_.rejoin_ms);
 }
 
 }  // namespace elastic::agent

@@ -26,15 +26,15 @@ struct LinkSettings {
   protocol::AgentId agent = 1;
   std::string secret = {};
   std::int64_t join_timeout_ms = 600'000;  // from begin() until a coordinator has welcomed the node
-  std::int64_t rejoin_ms = 30'000;         // from the end of the lease until the node is welcomed again
-  std::int64_t greeting_ms = 5'000;        // from the attempt to connect until the welcome
-  std::uint64_t seed = 1;                  // of the random part of the pauses between attempts
+  // From the end of the lease until the node is welcomed again, by this coordinator or another. Where no other can be
+  // elected a node of the job ends with its lease.
+  std::int64_t rejoin_ms = 30'000;
+  std::int64_t greeting_ms = 5'000;  // from the attempt to connect until the welcome
+  std::uint64_t seed = 1;            // of the random part of the pauses between attempts
   // The coordinator that answers may be another job's, and this job's at another place, or not there yet.
   bool may_meet_others = false;
   // What a connection says that was broken tells more than that nothing came: a place that knows where it leads.
   bool place_explains = false;
-  // The longest pause between two attempts; at most LeaseTimes::kLongestPauseMs, on which coordinators count.
-  std::int64_t longest_pause_ms = protocol::LeaseTimes::kLongestPauseMs;
   bool local = false;  // the coordinator is in this process: when it is silent, so are we
   // The coordinator is in this process and this node is its only one: messages are handed over as they are. There is no
   // connection, and no lease, that could be lost.
@@ -174,6 +174,9 @@ class Link {
   void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
+  void give_up(std::int64_t now_ms, Effects& out);
+  // The node belongs to a job that no other than the coordinator, on another node, can lead.
+  bool is_bound_to_coordinator() const;
   std::int64_t silent_until_ms() const;
   std::int64_t give_up_at() const;
 

@@ -389,8 +389,7 @@ TEST_CASE("a link that has promised its support to one coordinator does not answ
 
 TEST_CASE("a coordinator that has led for long, and has to be elected again when it is lost, is looked for as long") {
   TiedLink tied({.rejoin_ms = 30'000});
-  tied.other.asks = true;
-  tied.begin();
+  begin_round(tied, true);
   tied.link.belongs();
   tied.pass(100'000);
   tied.other.good_for_ms = 0;

@@ -252,17 +252,70 @@ TEST_CASE("a node that was in no round looks for the join timeout, and says what
   CHECK(tied.connects_ms.size() == attempts);
 }
 
-TEST_CASE("a node of the job looks for a lost coordinator for the lease and the time to rejoin") {
-  TiedLink tied({.rejoin_ms = 30'000});
+TEST_CASE(
+    "a node of the job looks for a lost coordinator for the lease, and where it may be replaced until rejoin_timeout") {
+  for (const bool may_be_replaced : {true, false}) {
+    CAPTURE(may_be_replaced);
+    TiedLink tied({.rejoin_ms = 30'000});
+    tied.begin();
+    if (may_be_replaced) tied.say(PrepareRound{.place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}});
+    tied.link.belongs();
+    tied.pass(100'000);
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(may_be_replaced ? 32'999 : 2'999);
+    CHECK(tied.given_up().empty());
+    tied.pass(1);
+    CHECK(tied.given_up() == (may_be_replaced
+                                  ? "lost the coordinator and could not reconnect: connection refused"
+                                  : "lost the coordinator and could not reconnect within the lease, and no other node "
+                                    "can take over: connection refused"));
+  }
+}
+
+TEST_CASE("a node whose lease ends gives up at once where nobody else can lead, but not in the coordinator's process") {
+  struct Case {
+    bool local;
+    bool hears;
+    const char* problem;
+  };
+  for (const Case& each : {Case{false, false, "it has been silent for 3000 ms"},
+                           Case{false, true,
+                                "it is there, but has not renewed the lease: not all nodes of the round are "
+                                "back"},
+                           Case{true, false, ""}}) {
+    TiedLink tied;
+    tied.owner.needs_lease = true;
+    tied.begin();
+    tied.link.belongs();
+    tied.link.set_local(each.local);
+    tied.hears = each.hears;
+    tied.other.keeps = false;
+    if (each.hears) {
+      tied.pass(2'500);
+      tied.say(AreYouThere{});
+    }
+    tied.pass(each.hears ? 500 : 3'000);
+    CHECK(tied.count<Link::LeaseOver>() == 1);
+    const std::string bound =
+        "lost the coordinator and could not reconnect within the lease, and no other node can take "
+        "over: ";
+    CHECK(tied.given_up() == (each.local ? "" : bound + each.problem));
+  }
+}
+
+TEST_CASE("a coordinator that nobody can replace is looked for as often as a lease is renewed") {
+  TiedLink tied;
+  tied.other.welcome.loss_timeout_ms = 5'000;
   tied.begin();
   tied.link.belongs();
   tied.pass(100'000);
   tied.reachable = false;
   tied.broken();
-  tied.pass(32'999);
-  CHECK(tied.given_up().empty());
-  tied.pass(1);
-  CHECK(tied.given_up() == "lost the coordinator and could not reconnect: connection refused");
+  tied.pass(10'000);
+  REQUIRE(tied.connects_ms.size() > 4);
+  for (std::size_t i = 2; i < tied.connects_ms.size(); ++i)
+    CHECK(tied.connects_ms[i] - tied.connects_ms[i - 1] <= 1'000);
 }
 
 TEST_CASE("who belongs to a job says so in its next introduction, with the highest term that it has met") {

@@ -58,7 +58,6 @@ void Coordinator::check_invariants() const {
   roster_.check_invariants();
   leases_.check_invariants();
   claims_.check_invariants(roster_);
-  rebuilding_.check_invariants();
   news_.check_invariants(roster_.arrivals());
   ending_.check_invariants(roster_);
   check_.check_invariants();

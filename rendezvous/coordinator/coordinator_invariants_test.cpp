@@ -94,11 +94,6 @@ struct CoordinatorBreaker {
   static void hear_of_stranger(Coordinator& job) { job.ending_.heard_.insert(99); }
   static void rebuild(Coordinator& job) { job.rebuilding_.round_.emplace(); }
   static void forget_rebuilding(Coordinator& job) { job.rebuilding_.round_.reset(); }
-  static void wait_while_they_run(Coordinator& job) { job.rebuilding_.round_->waits = true; }
-  static void wait_with_quorum(Coordinator& job) {
-    auto& round = *job.rebuilding_.round_;
-    round.stops = round.has_quorum = round.waits = true;
-  }
   static void stop_rebuilding(Coordinator& job) { job.rebuilding_.stop(); }
   static void forget_store(Coordinator& job) { job.store_.reset(); }
   static void run_already(Coordinator& job) {
@@ -268,9 +263,6 @@ TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is
       "rebuilding_.has_begun() ? is_over || state_ == State::kRebuilding : state_ != State::kRebuilding";
   CHECK(noticed(State::kRunning, Breaker::rebuild) == of_rebuilding);
   CHECK(noticed(State::kRebuilding, Breaker::forget_rebuilding) == of_rebuilding);
-  for (const auto breaks : {Breaker::wait_while_they_run, Breaker::wait_with_quorum}) {
-    CHECK(noticed(State::kRebuilding, breaks) == "!round_ || !round_->waits || (round_->stops && !round_->has_quorum)");
-  }
   CHECK(noticed(State::kRebuilding, Breaker::stop_rebuilding) == "!rebuilding_.stops() || in_round(roster_) == 0");
   CHECK(noticed(State::kRunning, Breaker::forget_store) == "!has_run_ || store_");
   CHECK(noticed(State::kPreparing, Breaker::run_already) == "!is_stopped && !has_run_");

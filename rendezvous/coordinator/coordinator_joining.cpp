@@ -378,24 +378,13 @@ void Coordinator::go_on_rebuilding(Effects& out) {
                                                             .needs_election = mandate_.stands(),
                                                             .job_ends = stopping_.job_ends && !mandate_.stands(),
                                                             .out = hang != nullptr ? hang->out : std::vector<int>{},
-                                                            .join_timeout_ms = settings_.rules.join_timeout_ms,
                                                             .caught_up_ms = sleep_.caught_up_ms(),
                                                             .now_ms = now_ms_});
   if (decision.kind == Kind::kWaits) {
     news_.drop_change();
     return look_again(decision.until_ms);
   }
-  if (decision.kind == Kind::kFails || decision.kind == Kind::kWaitsForQuorum) {
-    if (!rebuilding_.stops()) stop_round(out);
-    // A candidate gives no verdict, since the others may train with another coordinator. It resigns when its time is
-    // up.
-    if (decision.kind == Kind::kFails && mandate_.stands()) return;
-    if (decision.kind == Kind::kFails) return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
-    if (!decision.note.empty()) out.push_back(Note{decision.note});
-    look_again(decision.until_ms);
-    return tell_what_is_awaited({.since_ms = decision.began_ms, .until_ms = decision.until_ms, .what = decision.why},
-                                out);
-  }
+  if (decision.kind == Kind::kFails) return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
   if (settings_.first_size == 0) settings_.first_size = decision.node_count;
   std::ranges::sort(seats_, {}, &Seat::seat);
   for (const int rank : decision.missed) {

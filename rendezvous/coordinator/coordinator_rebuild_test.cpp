@@ -42,6 +42,21 @@ struct After : Job {
   RoundNumber round = 5;
 };
 
+// The same where the nodes vote, and have elected the coordinator.
+struct Elected : After {
+  Elected(JobTerms with_terms, int nodes_of_round) : After(with_terms, nodes_of_round) {
+    rules.failover = JobRules::Failover::kMajority;
+  }
+  Answer back(int rank, Activity activity) {
+    const NodeId session = static_cast<NodeId>(rank) + 1;
+    const NodeJoins joins = report(rank, activity);
+    Answer all = After::back(session, joins);
+    Answer more = vote(session, joins.facts);
+    all.effects.insert(all.effects.end(), more.effects.begin(), more.effects.end());
+    return all;
+  }
+};
+
 // The workers of such a node run under a lease, or are about to.
 bool holds_lease(Activity activity) { return activity == Activity::kRunning || activity == Activity::kPreparing; }
 bool goes_on(Activity activity) { return activity == Activity::kRunning || activity == Activity::kSucceeded; }
@@ -236,7 +251,7 @@ TEST_CASE("a failure that the coordinator before did not live to judge is charge
 
 TEST_CASE(
     "a node that does not come back is lost when every lease of the coordinator before is over, and not earlier") {
-  After job(job_terms(1, 2, 3), 2);
+  Elected job(job_terms(1, 2, 3), 2);
   job.back(0, Activity::kRunning);
   const std::int64_t over_ms = LeaseTimes{}.over_ms();
   job.on(KeepAliveReceived{1});
@@ -371,13 +386,13 @@ TEST_CASE("a verdict that was heard ends the job even where others report that t
 }
 
 TEST_CASE("a verdict that comes too late, when the job goes on, is not taken in") {
-  After job(job_terms(1, 2, 3), 2);
+  Elected job(job_terms(1, 2, 3), 2);
   job.back(0, Activity::kRunning);
   job.pass_with({1}, 3200);
   job.stop(1);
   NodeJoins late = job.report(1, Activity::kIdle);
   late.facts.verdict = Verdict{};
-  CHECK(job.back(2, late).only<Rejected>().why == Rejected::Why::kRoundWentOn);
+  CHECK(job.After::back(2, late).only<Rejected>().why == Rejected::Why::kRoundWentOn);
   CHECK(job.coordinator.roster().size() == 1);
 }
 
@@ -502,7 +517,7 @@ TEST_CASE("a node on standby that comes back before the node that trains gets no
 TEST_CASE("a node that was missing when the job was taken over is counted under its host once that is known") {
   for (const int losses : {1, 2}) {
     CAPTURE(losses);
-    After job(job_terms(1, 2, 3), 2);
+    Elected job(job_terms(1, 2, 3), 2);
     job.rules.node_losses = losses;
     job.back(0, Activity::kRunning);
     job.pass_with({1}, 3200);
@@ -518,91 +533,57 @@ TEST_CASE("a node that was missing when the job was taken over is counted under 
   }
 }
 
-// --- How many nodes of a round are enough. ------------------------------------------------------------
+// --- Where nobody votes. ------------------------------------------------------------------------------
 
-namespace {
-
-// The coordinator's own node, which has been restarted and is in no round.
-NodeJoins empty_host(const Job& job, AgentId agent) {
-  NodeJoins joins = job.joiner(agent);
-  joins.hosts_coordinator = true;
-  return joins;
-}
-
-}  // namespace
-
-TEST_CASE("fewer than half of a round never go on: they are stopped, wait to the join timeout, and are told what for") {
-  After job(job_terms(1, 3, 3), 3);
-  job.rules.join_timeout_ms = 60'000;
-  CHECK(job.say(9, empty_host(job, 9)).silent());
-  CHECK(job.back(1, Activity::kRunning).silent());
-  CHECK(!job.coordinator.may_renew_lease(2));  // another coordinator may go on with the two missing nodes
-  CHECK(job.coordinator.may_renew_lease(9));   // this node runs nothing
-  CHECK(job.pass_with({2, 9}, LeaseTimes{}.over_ms()).only<StopWorkers>().round == 5);
-  job.stop(2);
-  CHECK(job.coordinator.may_renew_lease(2));
-  const Answer waits = job.pass_with({2, 9}, 1500);
-  CHECK(waits.all<PrepareRound>().empty());
-  CHECK(waits.to<Awaiting>(2).what ==
-        "only 1 of the 3 nodes of round 5 has reconnected (node rank 1); 2 are needed to go on");
-  CHECK(waits.to<Awaiting>(9).what == waits.to<Awaiting>(2).what);
-  CHECK(waits.to<Awaiting>(2).left_ms.value() > 50'000);
-  CHECK(job.pass_with({2, 9}, 54'000).silent());
-  const Answer ended = job.pass_with({2, 9}, 2000);
-  CHECK(ended.all<PrepareRound>().empty());
-  CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(ended.to<EndJob>(2).verdict.reason ==
-        "the coordinator was lost; 60 s after another took over, only 1 of the 3 nodes of round 5 has reconnected "
-        "(node rank 1); 2 are needed to go on: the others may train with another coordinator");
-}
-
-TEST_CASE("more than half of a round go on without the others, whoever is missing") {
-  After job(job_terms(1, 3, 3), 3);
-  job.back(1, Activity::kRunning);
-  CHECK(!job.coordinator.may_renew_lease(2));
-  job.back(2, Activity::kRunning);
-  CHECK(job.coordinator.may_renew_lease(2));
-  CHECK(job.pass_with({2, 3}, LeaseTimes{}.over_ms()).all<StopWorkers>().size() == 2);
-  job.stop(2);
-  CHECK(job.stop(3).all<PrepareRound>().size() == 2);
-}
-
-TEST_CASE("half of a round goes on with node rank 0, or on a new host of the coordinator, and else not") {
-  enum class With { kRank0, kNewHost, kNothing };
-  for (const With with : {With::kRank0, With::kNewHost, With::kNothing}) {
-    CAPTURE(static_cast<int>(with));
-    After job(job_terms(1, 5, 3), 4);
-    const int first = with == With::kRank0 ? 0 : 1;
-    if (with == With::kNewHost) job.say(9, empty_host(job, 9));
-    job.back(first, Activity::kRunning);
-    job.back(3, Activity::kRunning);
-    const auto id = static_cast<NodeId>(first) + 1;
-    CHECK(job.coordinator.may_renew_lease(4) == (with != With::kNothing));
-    job.pass_with({id, 4, 9}, LeaseTimes{}.over_ms());
-    job.stop(id);
-    const Answer next = job.stop(4);
-    CHECK(next.all<PrepareRound>().empty() == (with == With::kNothing));
+TEST_CASE(
+    "where nobody votes a round goes on if all its nodes are back while their leases last, and else the job ends") {
+  const std::int64_t back_ms = LeaseTimes{}.all_back_ms();
+  for (const bool all_come : {true, false}) {
+    CAPTURE(all_come);
+    After job(job_terms(1, 3, 3), 3);
+    NodeJoins host = job.joiner(9);
+    host.hosts_coordinator = true;
+    CHECK(job.say(9, host).silent());
+    CHECK(job.back(1, Activity::kRunning).silent());
+    CHECK(job.back(2, Activity::kRunning).silent());
+    CHECK(!job.coordinator.may_renew_lease(2));  // two of three are not enough
+    CHECK(job.coordinator.may_renew_lease(9));   // this node runs nothing
+    CHECK(job.pass_with({2, 3, 9}, back_ms - 100).silent());
+    if (all_come) {
+      CHECK(job.back(0, Activity::kRunning).silent());
+      CHECK(job.coordinator.may_renew_lease(2));
+      CHECK(job.coordinator.state() == State::kRunning);
+      continue;
+    }
+    const Answer ended = job.pass_with({2, 3, 9}, 200);
+    CHECK(ended.all<StopWorkers>().empty());
+    for (const NodeId node : {2U, 3U, 9U}) {
+      CHECK(ended.to<EndJob>(node).verdict.outcome == Verdict::Outcome::kFailed);
+      CHECK(ended.to<EndJob>(node).verdict.reason.starts_with(
+          "the coordinator was lost, and of the 3 nodes of round 5 only 2 (node ranks 1-2) reconnected before"));
+    }
   }
 }
 
-TEST_CASE("nodes that were here one after the other are no majority, and those that come late make one") {
+TEST_CASE("where nobody votes, nodes that were here one after the other are not all of them") {
   After job(job_terms(1, 3, 3), 3);
-  job.back(1, Activity::kIdle);
-  job.on(SessionEnded{2, "it has gone to another coordinator"});
-  job.back(2, Activity::kIdle);
-  CHECK(job.pass_with({3}, 10'000).all<PrepareRound>().empty());
+  job.back(0, Activity::kSucceeded);
+  job.back(1, Activity::kSucceeded);
+  job.on(SessionEnded{1, "the network is cut"});
+  job.back(2, Activity::kSucceeded);
+  CHECK(job.pass_with({2, 3}, 1'000).all<EndJob>().empty());
   CHECK(job.coordinator.state() == State::kRebuilding);
-  CHECK(job.back(12, job.report(1, Activity::kIdle)).all<PrepareRound>().empty());  // the third node may come with it
-  const PrepareRound next = job.pass_with({3, 12}, LeaseTimes{}.over_ms()).to<PrepareRound>(12);
-  CHECK(next.round == 6);
-  CHECK(next.place.node_count == 2);
+  CHECK(job.pass_with({2, 3}, LeaseTimes{}.all_back_ms()).all<EndJob>().size() == 2);
 }
 
-TEST_CASE("who is told to end the job while too few of it are here ends it") {
+TEST_CASE("who is told to end the job while not all of it is back ends it") {
   After job(job_terms(1, 3, 3), 3);
-  job.say(9, empty_host(job, 9));
+  NodeJoins host = job.joiner(9);
+  host.hosts_coordinator = true;
+  job.say(9, host);
   job.back(1, Activity::kIdle);
-  job.pass_with({2, 9}, 10'000);
   CHECK(job.coordinator.state() == State::kRebuilding);
-  CHECK(job.say(9, NodeLeaves{15}).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
+  job.say(9, NodeLeaves{15});
+  const Answer ended = job.pass_with({2, 9}, LeaseTimes{}.all_back_ms());
+  CHECK(ended.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
 }

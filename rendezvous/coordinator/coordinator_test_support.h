@@ -171,11 +171,37 @@ struct Job {
     now_ms = until_ms;
     return all;
   }
-  // The same, with a keep-alive of these sessions every 100 ms.
+  // The node votes for this coordinator, which takes over the round that it reports. Whoever is asked for the support
+  // that a candidate needs gives it. Workers may run on other nodes until all leases are over.
+  Answer vote(protocol::NodeId session, const protocol::AgentFacts& facts) {
+    votes = true;
+    const protocol::Round round = {facts.term, facts.round, facts.membership, facts.place.node_count, 0};
+    Answer all =
+        on(PromiseReceived{session, now_ms,
+                           protocol::Testimony{.rounds = {{round, facts.place.node_rank, true}},
+                                               .others_may_run_for_ms = coordinator.config().lease.over_ms()}});
+    std::vector<protocol::NodeId> asked;
+    for (const Effect& effect : all.effects) {
+      if (const auto* ask = std::get_if<Ask>(&effect)) asked.push_back(ask->to);
+    }
+    for (const protocol::NodeId voter : asked) {
+      Answer answer = on(PromiseReceived{voter, now_ms, {}});
+      all.effects.insert(all.effects.end(), answer.effects.begin(), answer.effects.end());
+    }
+    return all;
+  }
+  // Each of these nodes says that it is alive, and if any has voted promises its support anew.
+  void keep_alive(const std::vector<protocol::NodeId>& sessions) {
+    for (const protocol::NodeId session : sessions) {
+      on(KeepAliveReceived{session});
+      if (votes) on(PromiseReceived{session, now_ms, {}});
+    }
+  }
+  // Lets time pass, while these sessions keep alive every 100 ms.
   Answer pass_with(const std::vector<protocol::NodeId>& alive, std::int64_t ms) {
     Answer all;
     for (std::int64_t passed_ms = 0; passed_ms < ms; passed_ms += 100) {
-      for (const protocol::NodeId session : alive) on(KeepAliveReceived{session});
+      keep_alive(alive);
       Answer answer = pass(100);
       all.effects.insert(all.effects.end(), answer.effects.begin(), answer.effects.end());
     }
@@ -188,6 +214,7 @@ struct Job {
   Coordinator coordinator;
   std::int64_t now_ms;
   bool doors_answer = true;
+  bool votes = false;
 };
 
 }  // namespace elastic::coordinator::testing

@@ -407,7 +407,7 @@ TEST_CASE(
     }
     std::vector<std::pair<NodeId, HangTold>> told;
     for (int second = 0; second < 25 && told.empty(); ++second) {
-      for (const NodeId session : job.sessions) after.next.on(KeepAliveReceived{session});
+      after.next.keep_alive(job.sessions);
       told = after.next.pass(1'000).all<HangTold>();
     }
     REQUIRE(told.size() == kNodes);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -81,13 +82,13 @@ inline Json report_of(const protocol::HangTold& told) {
   return *json;
 }
 
-// The coordinator of `job` is lost, and another one takes over from what its agents bring: all run, unless `become`
-// says what has become of one.
+// The coordinator of `job` is lost, and another one, for which its agents vote, takes over from what they bring: all
+// run, unless `become` says what has become of one.
 struct Successor {
   Successor(Watched& job, const protocol::Carried& carried, std::int64_t after_ms = 0,
             Coordinator::State state = Coordinator::State::kRunning,
             const std::function<void(protocol::NodeJoins&)>& become = {}, std::unique_ptr<CheckPlan> check = no_check())
-      : next(job.terms, job.rules,
+      : next(job.terms, voting(job.rules),
              {.term = 2,
               .now_ms = job.now_ms + after_ms,
               .random = 7,
@@ -105,11 +106,25 @@ struct Successor {
                      .activity = protocol::AgentFacts::Activity::kRunning,
                      .place = node.place,
                      .membership = 1,
-                     .carried = carried};
+                     .carried = voting(carried)};
       if (become) become(joins);
-      answer = next.say(session, joins);
+      for (Answer& more : std::array{next.say(session, joins), next.vote(session, joins.facts)}) {
+        answer.effects.insert(answer.effects.end(), more.effects.begin(), more.effects.end());
+      }
     }
     REQUIRE(next.coordinator.state() == state);
+  }
+  // The same where nodes vote.
+  static protocol::JobRules voting(protocol::JobRules rules) {
+    rules.failover = protocol::JobRules::Failover::kMajority;
+    return rules;
+  }
+  static protocol::Carried voting(protocol::Carried carried) {
+    if (auto state = decode(carried.state)) {
+      state->rules = voting(state->rules);
+      carried.state = encode(*state);
+    }
+    return carried;
   }
   Job next;
   Answer answer;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/succession/electorate.h"
 #include "src/base/check.h"
 #include "src/base/text.h"
 
@@ -27,15 +26,6 @@ std::vector<int> connected_ranks(const Rebuilding::View& view) {
 // Of how many empty nodes all orders are tried.
 constexpr std::size_t kMostEmpty = 4;
 
-// A node of the round that has not reported is dead: this coordinator's own host has restarted, and knows nothing of
-// the round.
-bool other_half_is_nowhere(const Rebuilding::View& view) {
-  return std::ranges::any_of(view.roster.nodes(), [&](const auto& entry) {
-    const membership::Node& node = entry.second;
-    return node.hosts_coordinator && node.session && !has_seat(view.seats, node.agent);
-  });
-}
-
 }  // namespace
 
 void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& lease, std::int64_t now_ms) {
@@ -45,7 +35,6 @@ void Rebuilding::begin(const AgentFacts& facts, const protocol::LeaseTimes& leas
                  .membership = facts.membership,
                  .node_count = facts.place.node_count,
                  .lease = lease,
-                 .began_ms = now_ms,
                  .until_ms = now_ms + lease.all_back_ms()};
   empty_.clear();
 }
@@ -70,31 +59,12 @@ void Rebuilding::comes_back(AgentFacts::Activity activity) {
 void Rebuilding::elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms) {
   if (!round_) return;
   round_->has_quorum = true;
-  round_->waits = false;
   // One that the others may have elected instead, and that only its own node supports, gives up before it comes. Where
   // workers may run all the same until their leases are over, nothing is lost by waiting for it. After a silence all
   // leases are over, and workers are only still to be killed.
   const bool may_run = others_may_run_until_ms > now_ms + protocol::LeaseTimes::kKillMs;
   const std::int64_t other_candidate_ms = may_run ? round_->lease.next_vote_ms() : 0;
   round_->until_ms = std::max(others_may_run_until_ms, now_ms + other_candidate_ms + protocol::LeaseTimes::kFindMs);
-}
-
-// Notices when enough nodes of the round are connected at once.
-void Rebuilding::look_for_quorum(const View& view) {
-  if (view.counts_promises) {
-    // Another round was reported since the election.
-    round_->has_quorum = !view.needs_election;
-    return;
-  }
-  if (round_->has_quorum || 2 * static_cast<int>(view.seats.size()) < round_->node_count) return;
-  // Of two coordinators with half of the round each, the one with node rank 0 goes on.
-  const succession::TieBreaker tie_breaker =
-      other_half_is_nowhere(view) ? succession::TieBreaker::coordinator() : succession::TieBreaker::node(0);
-  round_->has_quorum = succession::Electorate(round_->node_count, tie_breaker).is_quorum(connected_ranks(view));
-  if (!round_->has_quorum || !round_->waits) return;
-  // Nodes that were cut off mostly come back together, and may hold leases of another coordinator.
-  round_->waits = false;
-  round_->until_ms = view.now_ms + round_->lease.all_back_ms();
 }
 
 // Every node of the round that has not come back is known to be empty.
@@ -121,12 +91,18 @@ bool Rebuilding::are_others_empty(const Seats& seats) const {
 Rebuilding::Decision Rebuilding::decide(const View& view) {
   using Kind = Decision::Kind;
   ELASTIC_CHECK(round_);
-  look_for_quorum(view);
   const bool is_complete = static_cast<int>(view.seats.size()) == round_->node_count;
+  const bool are_all_here = is_complete && connected_ranks(view).size() == view.seats.size();
+  // Another round may have been reported since the election.
+  round_->has_quorum = view.counts_promises ? !view.needs_election : round_->has_quorum || are_all_here;
   const bool are_all_back = (is_complete || are_others_empty(view.seats)) && round_->is_latest && round_->has_quorum;
   const std::int64_t until_ms = std::max(round_->until_ms, view.caught_up_ms);
   if (!are_all_back && view.now_ms < until_ms) return {.kind = Kind::kWaits, .until_ms = until_ms};
-  if (!round_->has_quorum && !view.job_ends) return wait_for_quorum(view);
+  if (!round_->has_quorum && !view.job_ends) {
+    // A candidate resigns when its time is up.
+    if (view.needs_election) return {.kind = Kind::kWaits, .until_ms = view.now_ms + round_->lease.renewal_ms()};
+    return {.kind = Kind::kFails, .why = why_lost(view)};
+  }
   Decision decision{.kind = round_->stops || !is_complete ? Kind::kStops : Kind::kGoesOn,
                     .node_count = round_->node_count};
   if (!is_complete) {
@@ -142,41 +118,17 @@ Rebuilding::Decision Rebuilding::decide(const View& view) {
   return decision;
 }
 
-// Too few nodes came back in time. The others may train with another coordinator, so that the workers that run here
-// have to be stopped.
-Rebuilding::Decision Rebuilding::wait_for_quorum(const View& view) {
-  using Kind = Decision::Kind;
-  std::vector<int> ranks = connected_ranks(view);
-  const int count = round_->node_count;
-  const std::string here = ranks.empty()
-                               ? format("none of the {} nodes of round {} has reconnected", count, round_->number)
-                               : format("only {} of the {} nodes of round {} {} reconnected (node {} {})", ranks.size(),
-                                        count, round_->number, ranks.size() == 1 ? "has" : "have",
-                                        plural("rank", ranks.size()), rank_ranges(ranks));
-  const std::string needed = format("{} are needed to go on{}", count / 2 + 1,
-                                    count % 2 == 0 ? format(", or {} with node rank 0", count / 2) : "");
-  const std::int64_t until_ms = round_->began_ms + std::max(view.join_timeout_ms, round_->lease.all_back_ms());
-  if (view.now_ms >= until_ms) {
-    return {.kind = Kind::kFails,
-            .why = format("the coordinator was lost; {} s after another took over, {}; {}: the others may train with "
-                          "another coordinator",
-                          (view.now_ms - round_->began_ms) / 1000, here, needed)};
-  }
-  Decision decision{.kind = Kind::kWaitsForQuorum,
-                    .until_ms = until_ms,
-                    .began_ms = round_->began_ms,
-                    .why = format("{}; {}", here, needed)};
-  if (!std::exchange(round_->waits, true)) {
-    decision.note =
-        format("{}; {}: the others may train with another coordinator; waiting for them until join_timeout, {} s", here,
-               needed, view.join_timeout_ms / 1000);
-  }
-  return decision;
-}
-
-void Rebuilding::check_invariants() const {
-  // Nodes whose workers run are not kept waiting: another coordinator may have them.
-  ELASTIC_CHECK(!round_ || !round_->waits || (round_->stops && !round_->has_quorum));
+// Why the job ends: who did not come back has ended by now.
+std::string Rebuilding::why_lost(const View& view) const {
+  const std::vector<int> ranks = connected_ranks(view);
+  const std::string here =
+      ranks.empty() ? "none"
+                    : format("only {} (node {} {})", ranks.size(), plural("rank", ranks.size()), rank_ranges(ranks));
+  return format(
+      "the coordinator was lost, and of the {} nodes of round {} {} reconnected before their leases were over; where "
+      "no "
+      "other node can take over all of them are needed",
+      round_->node_count, round_->number, here);
 }
 
 bool Rebuilding::was_missed(const AgentFacts& facts) {

@@ -15,10 +15,11 @@
 namespace elastic::coordinator {
 
 // A round that an earlier coordinator formed and its nodes report: whether this coordinator may go on with it, has to
-// stop it, or has to wait, since another coordinator may have taken the same round over with the nodes that are missing
-// here. It is told what nodes report and, after each event, who is here; it answers what follows. It also knows which
-// nodes did not come back: their losses are charged to their hosts, whose names are learned when they join again. Times
-// are milliseconds of the coordinator's clock.
+// stop it, or has to wait. One that was elected by a quorum goes on with whoever is here. Where nobody votes
+// (failover=off) it goes on only if all nodes of the round are back while their leases last. It is told what nodes
+// report and, after each event, who is here; it answers what follows. It also knows which nodes did not come back:
+// their losses are charged to their hosts, whose names are learned when they join again. Times are milliseconds of the
+// coordinator's clock.
 class Rebuilding {
  public:
   // A node reports a round that this coordinator does not know, or a later one than was reported so far.
@@ -43,34 +44,30 @@ class Rebuilding {
   // Promises count, and the coordinator has enough. Until then workers may run on nodes that do not come.
   void elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms);
 
-  // Nodes may keep their workers running. False while another coordinator may have taken the round over, too.
+  // Nodes may keep their workers running.
   bool grants_leases() const { return !round_ || round_->has_quorum; }
 
   // Who is here. `seats` are the nodes of the round that have reported.
   struct View {
     const Seats& seats;
     const membership::Roster& roster;
-    bool counts_promises = false;  // who is here does not matter, but whose promises the coordinator has
-    bool needs_election = false;   // and they are too few so far
-    bool job_ends = false;         // the job ends anyway: no quorum is needed for that
-    std::vector<int> out = {};     // ranks of nodes that are out of the job: those that do not come are not missed
-    std::int64_t join_timeout_ms = 0;
+    bool counts_promises = false;   // who is here does not matter, but whose promises the coordinator has
+    bool needs_election = false;    // and they are too few so far
+    bool job_ends = false;          // the job ends anyway: nobody is needed for that
+    std::vector<int> out = {};      // ranks of nodes that are out of the job: those that do not come are not missed
     std::int64_t caught_up_ms = 0;  // by then all is read that arrived while this process did not run
     std::int64_t now_ms = 0;
   };
   struct Decision {
     enum class Kind : std::uint8_t {
-      kWaits,           // for nodes that have not come back yet
-      kWaitsForQuorum,  // for so many nodes that no other coordinator can have as many; the round stops meanwhile
-      kFails,           // the job ends for `why`; the round stops
-      kGoesOn,          // all nodes are back, and train
-      kStops,           // the round has to be stopped; the nodes of the ranks in `missed` are lost
+      kWaits,   // for nodes that have not come back yet, or for votes
+      kFails,   // the job ends for `why`
+      kGoesOn,  // all nodes are back, and train
+      kStops,   // the round has to be stopped; the nodes of the ranks in `missed` are lost
     };
     Kind kind = Kind::kWaits;
-    std::int64_t until_ms = 0;     // kWaits, kWaitsForQuorum: decide again then, or when something happens
-    std::int64_t began_ms = 0;     // kWaitsForQuorum: when the first node reported the round
-    std::string why = {};          // kWaitsForQuorum, kFails
-    std::string note = {};         // for the log; empty: nothing is to be noted
+    std::int64_t until_ms = 0;     // kWaits: decide again then, or when something happens
+    std::string why = {};          // kFails
     int node_count = 0;            // kGoesOn, kStops: how many nodes the round has
     std::vector<int> missed = {};  // kStops
   };
@@ -79,9 +76,6 @@ class Rebuilding {
 
   // The node was missed when a round was taken over, and now joins. True once for each such node.
   bool was_missed(const protocol::AgentFacts& facts);
-
-  // Called after each event.
-  void check_invariants() const;
 
  private:
   friend struct CoordinatorBreaker;  // a test's
@@ -93,7 +87,6 @@ class Rebuilding {
     std::uint64_t membership = 0;
     int node_count = 0;
     protocol::LeaseTimes lease;
-    std::int64_t began_ms = 0;
     // By then every lease that the earlier coordinator gave is over, and every node that looks for a coordinator has
     // found this one.
     std::int64_t until_ms = 0;
@@ -101,11 +94,10 @@ class Rebuilding {
     // A node runs the round, or is about to, under a lease: no later round can have been formed. A node that is idle,
     // stopping or done may have missed a later round.
     bool is_latest = false;
-    bool has_quorum = false;  // so many of its nodes were here at once that no other coordinator can have as many
-    bool waits = false;       // the coordinator waits for the quorum, and all nodes have been told to stop
+    bool has_quorum =
+        false;  // enough of its nodes vote for this coordinator; where nobody votes, all were here at once
   };
-  void look_for_quorum(const View& view);
-  Decision wait_for_quorum(const View& view);
+  std::string why_lost(const View& view) const;
   bool are_others_empty(const Seats& seats) const;
 
   std::optional<Round> round_;

@@ -15,6 +15,7 @@ using Kind = Rebuilding::Decision::Kind;
 namespace {
 
 constexpr protocol::LeaseTimes kLease;
+const std::int64_t kWaitedMs = kLease.over_ms();  // who is elected at 0 ms, and workers may run until then
 
 // Round 7 of so many nodes, which an earlier coordinator formed. It is taken over at 0 ms. Agents have the numbers of
 // their node ranks.
@@ -36,20 +37,28 @@ struct TakenOver {
     seats.push_back({static_cast<protocol::AgentId>(rank), rank});
     rebuilding.comes_back(activity);
   }
+  void connect(int rank) {
+    const auto id = static_cast<protocol::AgentId>(rank);
+    roster.set_session(*roster.find(id), static_cast<protocol::NodeId>(rank));
+  }
   void cut_off(int rank) { roster.set_session(*roster.find(static_cast<protocol::AgentId>(rank)), {}); }
   Rebuilding::Decision at(std::int64_t now_ms) {
     return rebuilding.decide({.seats = seats,
                               .roster = roster,
                               .job_ends = job_ends,
                               .out = out,
-                              .join_timeout_ms = 60'000,
                               .caught_up_ms = caught_up_ms,
                               .now_ms = now_ms});
   }
 
   // The same for a coordinator that nodes have elected.
   Rebuilding::Decision elected_at(std::int64_t now_ms) {
-    return rebuilding.decide({.seats = seats, .roster = roster, .counts_promises = true, .now_ms = now_ms});
+    return rebuilding.decide({.seats = seats,
+                              .roster = roster,
+                              .counts_promises = true,
+                              .out = out,
+                              .caught_up_ms = caught_up_ms,
+                              .now_ms = now_ms});
   }
 
   int count;
@@ -69,7 +78,7 @@ TEST_CASE("a round whose nodes are all back and run goes on at once") {
   CHECK(!job.rebuilding.grants_leases());
   job.back(0);
   CHECK(job.at(10).until_ms == kLease.all_back_ms());
-  CHECK(job.rebuilding.grants_leases());  // half, with node rank 0
+  CHECK(!job.rebuilding.grants_leases());
   job.back(1);
   const auto decision = job.at(20);
   CHECK(decision.kind == Kind::kGoesOn);
@@ -78,16 +87,17 @@ TEST_CASE("a round whose nodes are all back and run goes on at once") {
   CHECK(job.rebuilding.grants_leases());
 }
 
-TEST_CASE("leases are granted once a quorum is connected at the same time") {
+TEST_CASE("leases are granted once all nodes of the round are connected at the same time") {
   TakenOver job(3);
+  job.back(0);
   job.back(1);
-  job.at(10);
   job.cut_off(1);
   job.back(2);
   CHECK(job.at(20).kind == Kind::kWaits);
   CHECK(!job.rebuilding.grants_leases());
-  job.back(0);
+  job.connect(1);
   CHECK(job.at(30).kind == Kind::kGoesOn);
+  CHECK(job.rebuilding.grants_leases());
 }
 
 TEST_CASE("nodes that only stop may have missed a later round: the coordinator waits for other reports") {
@@ -108,8 +118,9 @@ TEST_CASE("nodes that are not back in time are missed, each charged once when it
   job.back(4);
   job.back(0);
   job.back(2);
-  CHECK(job.at(kLease.all_back_ms() - 1).kind == Kind::kWaits);
-  const auto decision = job.at(kLease.all_back_ms());
+  job.rebuilding.elected(kWaitedMs, 0);
+  CHECK(job.elected_at(kWaitedMs - 1).kind == Kind::kWaits);
+  const auto decision = job.elected_at(kWaitedMs);
   CHECK(decision.kind == Kind::kStops);
   CHECK(decision.missed == std::vector<int>{1, 3});
   CHECK(job.rebuilding.was_missed(job.facts(3)));
@@ -129,8 +140,9 @@ TEST_CASE("nodes that are out of the job are waited for as long as their workers
   job.out = {1};
   job.back(0);
   job.back(2);
-  CHECK(job.at(kLease.all_back_ms() - 1).kind == Kind::kWaits);
-  const auto decision = job.at(kLease.all_back_ms());
+  job.rebuilding.elected(kWaitedMs, 0);
+  CHECK(job.elected_at(kWaitedMs - 1).kind == Kind::kWaits);
+  const auto decision = job.elected_at(kWaitedMs);
   CHECK(decision.kind == Kind::kStops);
   CHECK(decision.missed == std::vector<int>{3});
   CHECK(!job.rebuilding.was_missed(job.facts(1)));
@@ -140,53 +152,42 @@ TEST_CASE("what arrived while this process did not run is read before nodes are 
   TakenOver job(3);
   job.back(0);
   job.back(1);
+  job.rebuilding.elected(kWaitedMs, 0);
   job.caught_up_ms = 9000;
-  CHECK(job.at(8999).until_ms == 9000);
-  CHECK(job.at(9000).kind == Kind::kStops);
+  CHECK(job.elected_at(8999).until_ms == 9000);
+  CHECK(job.elected_at(9000).kind == Kind::kStops);
 }
 
-TEST_CASE("without a quorum the coordinator waits until join_timeout, notes it once, and then fails the job") {
+TEST_CASE("where nobody votes the job fails if not all nodes are back when their leases are over") {
   TakenOver job(4);
-  job.back(1);
-  const std::int64_t now_ms = kLease.all_back_ms();
-  const auto decision = job.at(now_ms);
-  CHECK(decision.kind == Kind::kWaitsForQuorum);
-  CHECK(decision.until_ms == 60'000);
-  CHECK(decision.began_ms == 0);
+  SUBCASE("some came") {
+    job.back(1);
+    job.back(3);
+  }
+  SUBCASE("one has gone again") {
+    for (int rank = 0; rank < 4; ++rank) {
+      job.back(rank, rank == 3 ? Activity::kStopping : Activity::kSucceeded);
+      if (rank == 0) job.cut_off(0);
+    }
+    job.cut_off(2);
+  }
+  CHECK(job.at(kLease.all_back_ms() - 1).kind == Kind::kWaits);
+  const auto decision = job.at(kLease.all_back_ms());
+  CHECK(decision.kind == Kind::kFails);
   CHECK(decision.why ==
-        "only 1 of the 4 nodes of round 7 has reconnected (node rank 1); 3 are needed to go on, or 2 with node rank 0");
-  CHECK(decision.note == decision.why +
-                             ": the others may train with another coordinator; waiting for them until join_timeout, "
-                             "60 s");
-  CHECK(job.at(now_ms + 1).note.empty());
-  const auto late = job.at(60'000);
-  CHECK(late.kind == Kind::kFails);
-  CHECK(late.why == "the coordinator was lost; 60 s after another took over, " + decision.why +
-                        ": the others may train with another coordinator");
+        "the coordinator was lost, and of the 4 nodes of round 7 only 2 (node ranks 1, 3) reconnected before their "
+        "leases were over; where no other node can take over all of them are needed");
 }
 
-TEST_CASE("when the quorum comes after all, the coordinator waits for the others once more") {
-  TakenOver job(5);
+TEST_CASE("a candidate that lacks votes waits: it gives no verdict, but resigns when its time is up") {
+  TakenOver job(3);
   job.back(1);
-  const std::int64_t now_ms = kLease.all_back_ms();
-  REQUIRE(job.at(now_ms).kind == Kind::kWaitsForQuorum);
-  job.rebuilding.stop();
-  job.back(2);
-  job.back(3);
-  CHECK(job.at(now_ms + 100).until_ms == now_ms + 100 + kLease.all_back_ms());
-  CHECK(job.at(now_ms + 100 + kLease.all_back_ms()).kind == Kind::kStops);
-}
-
-TEST_CASE("half of a round goes on if the coordinator's host has lost its memory") {
-  TakenOver restarted(4);
-  Node host;
-  host.agent = 77;
-  host.session = 77;
-  host.hosts_coordinator = true;
-  restarted.roster.add(std::move(host), Standing::kReady);
-  restarted.back(1);
-  restarted.back(2);
-  CHECK(restarted.at(kLease.all_back_ms()).kind == Kind::kStops);
+  const std::int64_t now_ms = 10 * kLease.all_back_ms();
+  const auto decision = job.rebuilding.decide(
+      {.seats = job.seats, .roster = job.roster, .counts_promises = true, .needs_election = true, .now_ms = now_ms});
+  CHECK(decision.kind == Kind::kWaits);
+  CHECK(decision.until_ms == now_ms + kLease.renewal_ms());
+  CHECK(!job.rebuilding.grants_leases());
 }
 
 TEST_CASE("a job that ends anyway needs no quorum") {

@@ -430,8 +430,8 @@ void Node::watch_link() {
       chance_ = simulation_.company().chance(*this, now_ms - long_enough_ms);
     return;
   }
-  const Ms lease_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.lease_ms();
-  const Ms patience_ms = (belongs ? setup_.rejoin_ms + lease_ms : setup_.join_timeout_ms) * 99 / 100;
+  if (belongs) return;  // it ends with its lease
+  const Ms patience_ms = setup_.join_timeout_ms * 99 / 100;
   if (now_ms - reach_.since_ms() < patience_ms) {
     chance_ =
         format("it has looked for the coordinator for {} ms instead of {} ms", now_ms - reach_.since_ms(), patience_ms);

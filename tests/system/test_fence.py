@@ -63,7 +63,7 @@ def test_a_coordinator_that_takes_over_keeps_the_birth_and_raises_the_term(job):
 
     first = coordinator()
     first.wait_for_line("the coordinator listens")
-    nodes = [job.node("--max-restarts=1", nnodes="2", conf="is_host=0,failover=off") for _ in range(2)]
+    nodes = [job.node("--max-restarts=1", nnodes="2", conf="is_host=0,failover=off,loss_timeout=20") for _ in range(2)]
     found = [environments(node, 1)[0] for node in nodes]
     before = fence_of(found)
     first.popen.kill()

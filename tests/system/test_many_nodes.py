@@ -271,6 +271,47 @@ def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job
     second.wait()
 
 
+def test_without_failover_every_node_ends_with_its_lease_when_the_coordinator_is_lost(job):
+    alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
+    alone.wait_for_line("the coordinator listens")
+    nodes = [job.node("--max-restarts=3", nnodes="1:2", conf="is_host=0,failover=off") for _ in range(2)]
+    for node in nodes:
+        until_size(node, 2)
+    alone.popen.kill()
+    alone.wait()
+    for node in nodes:
+        result = node.wait()
+        assert result.returncode == 1, result
+        assert f"lost the coordinator at 127.0.0.1:{job.port} and could not reconnect within the lease" in result.stderr
+        assert "no other node can take over: Connection refused" in result.stderr, result
+
+
+def test_without_failover_a_coordinator_that_is_back_ends_a_job_that_lacks_a_node(job):
+    """Two of its three nodes are enough for another round, but not to go on with one that another coordinator formed."""
+    def coordinator():
+        started = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
+        started.wait_for_line("the coordinator listens")
+        return started
+
+    first = coordinator()
+    nodes = [job.node(nnodes="1:3", conf=f"is_host=0,failover=off,loss_timeout=20,{ALL_COME}") for _ in range(3)]
+    for node in nodes:
+        until_size(node, 3)
+    for process in (first, nodes.pop()):
+        process.popen.kill()
+        process.wait()
+    second = coordinator()
+    results = [node.wait() for node in nodes]
+    for result in results:
+        assert result.returncode == 1, result
+        assert "reconnected to the coordinator at" in result.stderr, result
+        assert re.search("of the 3 nodes of round 0 only 2 .* reconnected before their leases were over|"
+                         "could not reconnect within the lease, and no other node can take over", result.stderr), result
+        assert "round 1" not in result.stderr, result
+    second.send_signal(signal.SIGTERM)
+    assert second.wait().returncode == 0
+
+
 def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_was_lost(job):
     def coordinator():
         started = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")

@@ -288,7 +288,7 @@ def test_a_requeued_job_does_not_meet_its_own_ghost(slurm, worker, script):
     # There is room for a third node, and time for Slurm to start the job again. What the ghost says would else be lost with
     # its slurmstepd.
     node = script("node", f"""#!/bin/bash
-exec elastic-run --log-level=info --nnodes=2:3 --rdzv-conf=last_call_timeout=1,rejoin_timeout=60,failover=off {worker} 2>>{slurm.directory}/said.$SLURMD_NODENAME
+exec elastic-run --log-level=info --nnodes=2:3 --rdzv-conf=last_call_timeout=1,rejoin_timeout=60 {worker} 2>>{slurm.directory}/said.$SLURMD_NODENAME
 """)
     job = slurm.sbatch("-N2", "--exclude=node4", "--requeue", "--time=5", "--wrap", f"srun {node}")
     job.wait_for(WHOLE, count=2)
