@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 
 #include "health/probe/command.h"
 #include "src/base/limits.h"
+#include "src/process/children.h"
 #include "src/process/descendants.h"
 #include "src/process/descriptors.h"
 
@@ -101,14 +101,13 @@ class EventProcess {
 
   void start(std::uint32_t number, const std::string& line) {
     const pid_t self = getpid();
-    const pid_t child = fork();
-    if (child == 0) {
+    const auto child = process::fork_child([&]() -> int {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != self) _exit(1);
+      if (getppid() != self) return 1;
       run_one(number, line, command_, environment_, inherited_);
-    }
-    if (child > 0) {
-      running_.emplace(child, number);
+    });
+    if (child) {
+      running_.emplace(*child, number);
     } else {
       answer({.number = number, .how = EventReport::How::kNotStarted}, "no process can be made for it");
     }
@@ -119,22 +118,20 @@ class EventProcess {
     signalfd_siginfo info;
     while (read(kChildSignals, &info, sizeof info) == sizeof info) {
     }
-    int status = 0;
-    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
-      const auto found = running_.find(child);
+    while (const auto child = process::reap_any_child()) {
+      const auto found = running_.find(child->pid);
       if (found == running_.end()) continue;
       const std::uint32_t number = found->second;
       running_.erase(found);
-      if (WIFSIGNALED(status)) answer({.number = number, .signal = WTERMSIG(status)}, "");
+      if (child->status.signal != 0) answer({.number = number, .signal = child->status.signal}, "");
     }
   }
 
   void end_all() {
     const health::Deadline deadline(kStuckMs);
     while (!deadline.has_passed()) {
-      while (waitpid(-1, nullptr, WNOHANG) > 0) {
-      }
-      if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return;
+      process::reap_children();
+      if (!process::has_children()) return;
       for (const process::ProcessFacts& facts : process::descendants_of(getpid())) process::kill_process(facts);
       poll(nullptr, 0, kLookAgainMs);
     }
@@ -185,16 +182,17 @@ Result<UniqueFd> start_event_process(const std::string& command, const Environme
   UniqueFd ours(ends[0]);
   UniqueFd its(ends[1]);
   // It is forked by a process that ends at once, so that as an orphan it becomes the guardian's child.
-  const pid_t between = fork();
-  if (between < 0) return fail_errno(what, errno);
-  if (between == 0) {
-    if (fork() != 0) _exit(0);
+  const auto run = [&]() -> int {
     ours = UniqueFd();
-    if (!settle(std::move(its), inherited)) _exit(1);
+    if (!settle(std::move(its), inherited)) return 1;
     EventProcess(command, environment, inherited).run();
-  }
-  while (waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  };
+  const auto between = process::fork_child([&] {
+    (void)process::fork_child(run);
+    return 0;
+  });
+  if (!between) return fail_errno(what, errno);
+  process::wait_for_child(*between);
   return ours;
 }
 

@@ -1,7 +1,6 @@
 #include "cli/run/stacks_only.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "src/base/text.h"
 #include "src/net/loop.h"
 #include "src/output/write_all.h"
+#include "src/process/children.h"
 #include "src/process/descendants.h"
 #include "src/process/process_state.h"
 #include "src/warm/server_text.h"
@@ -110,8 +110,7 @@ Result<std::vector<stacks::RankLook>> look_at(std::vector<StacksTarget> targets,
                                    .kill =
                                        [](pid_t reader) {
                                          kill(reader, SIGKILL);
-                                         while (waitpid(reader, nullptr, 0) < 0 && errno == EINTR) {
-                                         }
+                                         process::wait_for_child(reader);
                                        }});
   std::vector<stacks::RankLook> looks;
   collector.collect(std::move(targets), [&](std::vector<stacks::RankLook> found) {

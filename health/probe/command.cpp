@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "src/base/check.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
+#include "src/process/children.h"
 #include "src/process/descendants.h"
 #include "src/process/spawn.h"
 
@@ -123,11 +123,6 @@ std::vector<std::string> without(std::span<const std::string> environment, const
   return left;
 }
 
-ExitStatus exit_status(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) return {.code = info.si_status};
-  return {.signal = info.si_status, .core_dumped = info.si_code == CLD_DUMPED};
-}
-
 class Run {
  public:
   Run(const std::vector<ShellCommand>& commands, const CommandRules& rules)
@@ -186,18 +181,16 @@ class Run {
 
   // A shell's group is killed before the shell is reaped: after that its number may belong to another group.
   void reap() {
-    for (;;) {
-      siginfo_t info{};
-      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-      const auto found = std::ranges::find(pids_, info.si_pid);
-      if (found != pids_.end()) kill(-info.si_pid, SIGKILL);
-      waitpid(info.si_pid, nullptr, 0);
+    while (const auto child = process::ended_child()) {
+      const auto found = std::ranges::find(pids_, child->pid);
+      if (found != pids_.end()) kill(-child->pid, SIGKILL);
+      process::reap_child(child->pid);
       if (found == pids_.end()) continue;
       *found = 0;
       const auto index = static_cast<std::size_t>(found - pids_.begin());
       CommandEnd& end = ends_[index];
       if (end.how != How::kNotStarted) continue;  // stop() has ended it
-      end = {.how = How::kByItself, .status = exit_status(info)};
+      end = {.how = How::kByItself, .status = child->status};
       if (rules_.goes_on && !rules_.goes_on(index)) stop(How::kStopped);
     }
   }
@@ -217,8 +210,7 @@ class Run {
     if (!patience_) patience_ = Deadline(kStuckMs);
     for (;;) {
       reap();
-      siginfo_t info{};
-      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || patience_->has_passed()) return;
+      if (!process::has_children() || patience_->has_passed()) return;
       for (const process::ProcessFacts& facts : process::descendants_of(getpid())) process::kill_process(facts);
       wait(kLookAgainMs);
     }

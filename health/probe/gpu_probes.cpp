@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "health/gpu/messages.h"
 #include "src/base/exit_status.h"
 #include "src/base/text.h"
+#include "src/process/children.h"
 
 namespace elastic::health {
 namespace {
@@ -30,11 +30,6 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
   return true;
-}
-
-ExitStatus exit_status(int status) {
-  if (WIFEXITED(status)) return {.code = WEXITSTATUS(status)};
-  return {.signal = WTERMSIG(status), .core_dumped = WCOREDUMP(status)};
 }
 
 }  // namespace
@@ -114,11 +109,9 @@ void GpuProbes::end(Probe& probe, std::string why) {
   probe.channel = UniqueFd();
   if (probe.pid == 0) return;
   kill(probe.pid, SIGKILL);
-  int status = 0;
-  while (waitpid(probe.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  const bool killed_by_us = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  probe.why_gone = killed_by_us ? std::move(why) : format("its probe {}", exit_status(status).text());
+  const ExitStatus status = process::wait_for_child(probe.pid);
+  const bool killed_by_us = status.signal == SIGKILL;
+  probe.why_gone = killed_by_us ? std::move(why) : format("its probe {}", status.text());
   probe.pid = 0;
 }
 

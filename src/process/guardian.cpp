@@ -7,7 +7,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/process/children.h"
 #include "src/process/clock.h"
 #include "src/process/descendants.h"
 #include "src/process/descriptors.h"
@@ -42,12 +42,6 @@ sigset_t set_of(const std::vector<int>& numbers) {
   sigemptyset(&set);
   for (const int number : numbers) sigaddset(&set, number);
   return set;
-}
-
-// Whether a signal has stopped the child. Asks the kernel, not /proc, which may not be mounted.
-bool is_stopped(pid_t child) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
 // Moves a descriptor to this number; a descriptor that had the number is closed.
@@ -143,7 +137,7 @@ void Guardian::handle(int signal) {
   const std::int64_t now = monotonic_ms();
   if (asked_to_stop_ && now - first_stop_ms_ >= kSecondSignalMs) {
     // This is a second signal. A launcher that is stopped or hangs cannot act on it.
-    if (is_stopped(launcher_)) return end_launcher();
+    if (is_stopped_child(launcher_)) return end_launcher();
     if (!unheard_since_ms_) unheard_since_ms_ = now;
   }
   if (!asked_to_stop_) first_stop_ms_ = now;
@@ -215,17 +209,14 @@ void Guardian::resume() {
 // our child only when the launcher dies, and is not reaped before that has been handled: until then its pid
 // still names its process group.
 void Guardian::reap() {
-  for (;;) {
-    siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    int status = 0;
-    if (waitpid(launcher_, &status, WNOHANG) == launcher_) {
+  while (const auto child = ended_child()) {
+    if (const auto status = reap_child(launcher_)) {
       if (channel_) read_channel();
-      launcher_ended(status);
+      launcher_ended(*status);
     }
     // A launcher of several threads that is killed may give us its workers before it can be waited for.
-    kill_group_of_worker(info.si_pid);
-    waitpid(info.si_pid, nullptr, WNOHANG);
+    kill_group_of_worker(child->pid);
+    reap_child(child->pid);
   }
 }
 
@@ -254,8 +245,7 @@ namespace {
 
 // Children that this process had before it became elastic-run (a shell that executed us); they must not be killed.
 std::vector<pid_t> children_before() {
-  siginfo_t info{};
-  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return {};
+  if (!has_children()) return {};
   std::vector<pid_t> out;
   for (const ProcessFacts& facts : descendants_of(getpid())) out.push_back(facts.pid);
   return out;

@@ -3,16 +3,15 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 
 #include "src/base/log.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
+#include "src/process/children.h"
 #include "src/process/clock.h"
 #include "src/process/guardian_process.h"
 #include "src/process/job_directory.h"
@@ -30,16 +29,6 @@ constexpr int kSweepLookMs = 10;
 constexpr std::int64_t kRemoveMs = 300;
 // How long sending the farewell may take.
 constexpr std::int64_t kFarewellMs = 1000;
-
-bool is_child(pid_t pid) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
-
-bool has_children() {
-  siginfo_t info{};
-  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
 
 bool send_signal(int pidfd, int signal) { return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0; }
 
@@ -108,17 +97,18 @@ void Guardian::end_workers_of_lease(std::int64_t until_ms) {
       format("the lease expired while the launcher (process {}) was not running; its workers were killed", launcher_));
 }
 
-void Guardian::launcher_ended(int status) {
-  if (WIFEXITED(status) && leaves_background(WEXITSTATUS(status))) leave(0, {});
-  if (WIFSIGNALED(status)) kill_known_workers();
+void Guardian::launcher_ended(const ExitStatus& status) {
+  const bool was_killed = status.signal != 0;
+  if (!was_killed && leaves_background(status.code)) leave(0, {});
+  if (was_killed) kill_known_workers();
   const std::vector<ProcessFacts> survivors = sweep(kSweepMs);
   say_farewell(survivors);  // other nodes wait for it
   // This comes last, for nobody may be reading stderr.
-  if (WIFSIGNALED(status)) {
+  if (was_killed) {
     log::critical("launcher_killed", format("the launcher (process {}) was killed by {}; all workers were killed",
-                                            launcher_, signal_name(WTERMSIG(status))));
+                                            launcher_, signal_name(status.signal)));
   }
-  leave(WIFEXITED(status) ? WEXITSTATUS(status) : 1, survivors);
+  leave(was_killed ? 1 : status.code, survivors);
 }
 
 void Guardian::leave_launcher_behind() {
@@ -142,7 +132,7 @@ void Guardian::leave_launcher_behind() {
 
 void Guardian::await_launcher(std::int64_t milliseconds) const {
   const std::int64_t deadline_ms = monotonic_ms() + milliseconds;
-  while (waitpid(launcher_, nullptr, WNOHANG) == 0 && monotonic_ms() < deadline_ms) poll(nullptr, 0, kSweepLookMs);
+  while (!reap_child(launcher_) && is_child(launcher_) && monotonic_ms() < deadline_ms) poll(nullptr, 0, kSweepLookMs);
 }
 
 // The farewell says that no process is left. It is sent only where that is known: without /proc, only once no child is
@@ -180,10 +170,9 @@ std::vector<ProcessFacts> Guardian::ours() const {
 std::vector<ProcessFacts> Guardian::sweep(std::int64_t milliseconds) {
   const std::int64_t deadline = monotonic_ms() + milliseconds;
   for (;;) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
+    reap_children();
     // In the usual case no child is left at all, and /proc need not be read.
-    if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {};
+    if (!has_children()) return {};
     kill_cgroup();
     std::vector<ProcessFacts> left = ours();
     // Without /proc no process can be found; where this is PID 1, the kernel kills all others when it ends. If a child

@@ -49,7 +49,7 @@ class Guardian {
   void kill_group_of_worker(pid_t child);
   void kill_cgroup() const;
   void end_launcher();
-  [[noreturn]] void launcher_ended(int status);
+  [[noreturn]] void launcher_ended(const ExitStatus& status);
   [[noreturn]] void leave_launcher_behind();
   // Kills all descendants but `other_children`. Returns those that have not ended within so many milliseconds.
   std::vector<ProcessFacts> sweep(std::int64_t milliseconds);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
+#include "src/process/children.h"
 
 namespace elastic::process {
 namespace {
@@ -37,17 +37,20 @@ void remove_job_directory(const std::string& path, std::int64_t patience_ms) {
   if (pipe2(ends, O_CLOEXEC) != 0) return remove_files(path);
   UniqueFd ended(ends[0]);  // is at its end when the child has exited
   UniqueFd childs(ends[1]);
-  const pid_t child = fork();
-  if (child < 0) return remove_files(path);
-  if (child == 0) {
+  const auto child = fork_child([&path] {
     remove_files(path);
-    _exit(0);
-  }
+    return 0;
+  });
+  if (!child) return remove_files(path);
   childs = UniqueFd();
   pollfd watched{ended.get(), POLLIN, 0};
   while (poll(&watched, 1, static_cast<int>(patience_ms)) < 0 && errno == EINTR) {
   }
-  waitpid(child, nullptr, watched.revents != 0 ? 0 : WNOHANG);
+  if (watched.revents != 0) {
+    wait_for_child(*child);
+  } else {
+    reap_child(*child);
+  }
 }
 
 }  // namespace elastic::process

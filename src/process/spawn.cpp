@@ -5,7 +5,6 @@
 #include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <optional>
 
 #include "src/base/text.h"
+#include "src/process/children.h"
 #include "src/process/descriptors.h"
 #include "src/process/guardian.h"
 #include "src/process/hand_over.h"
@@ -182,11 +182,6 @@ Result<std::optional<HandOver>> hand_over(const Command& command) {
   return way;
 }
 
-void reap(pid_t pid) {
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
 std::unexpected<Error> cannot_execute(const std::string& path, int error_number) {
   std::string remedy;
   if (error_number == ENOEXEC) remedy = "give it a #! line or build it for this machine";
@@ -234,7 +229,7 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context, Binding
   }
   if (made > 0) pid = static_cast<pid_t>(made);
   if (child_error == kSharesDescriptors) {
-    reap(pid);
+    wait_for_child(pid);
     pid = -1;
     child_error = 0;
   }
@@ -259,7 +254,7 @@ Result<pid_t> spawn(const Command& command, const SpawnContext& context, Binding
                       fork_error == EAGAIN ? "raise the limit of processes (ulimit -u, pids.max)" : "");
   }
   if (child_error != 0) {
-    reap(pid);
+    wait_for_child(pid);
     return cannot_execute(command.path, child_error);
   }
   if (refusal != nullptr) *refusal = {.cpus = prepared.cpus_refused, .memory = prepared.memory_refused};

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "src/base/check.h"
+#include "src/process/children.h"
 #include "src/process/guardian.h"
 #include "src/process/lone_signal.h"
 
@@ -48,11 +48,6 @@ Handles what_it_does(pid_t worker, int signal_number) {
   if (does != Handles::kYes) return does;  // a shell that has no trap dies at once, as any other program
   const std::string executable = executable_of(worker);
   return executable.empty() || is_shell(executable) ? Handles::kNo : does;
-}
-
-ExitStatus exit_status(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) return {.code = info.si_status};
-  return {.signal = info.si_status, .core_dumped = info.si_code == CLD_DUMPED};
 }
 
 }  // namespace
@@ -202,18 +197,13 @@ void WorkerTree::look_again() {
 
 // Whether this process has children that workers have left or are, zombies included.
 bool WorkerTree::has_children() const {
-  siginfo_t info{};
-  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+  if (!process::has_children()) return false;
   return (aside_ == 0 && ended_asides_.empty() && onlookers_.empty()) || !survivors().empty();
 }
 
 // Reaps what has ended: workers, and orphans that became our children because we are their subreaper.
 void WorkerTree::reap() {
-  for (;;) {
-    siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) break;
-    reaped(info.si_pid, exit_status(info));
-  }
+  while (const auto child = reap_any_child()) reaped(child->pid, child->status);
   if (expecting_all_gone_) look_at_groups();
   if (on_childless_ && !has_children()) told_childless();
 }

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "src/base/overloaded.h"
 #include "src/base/patience.h"
 #include "src/base/text.h"
+#include "src/process/children.h"
 #include "src/warm/server_text.h"
 
 namespace elastic::warm {
@@ -61,10 +61,7 @@ std::optional<Packet> receive_packet(int socket) {
 // Of a child of this process that has not been reaped.
 UniqueFd open_child(pid_t pid) {
   UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  siginfo_t info{};
-  const bool is_child =
-      process && waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-  return is_child ? std::move(process) : UniqueFd();
+  return process && process::is_child_at(process.get()) ? std::move(process) : UniqueFd();
 }
 
 bool send_packet(int socket, const std::string& text, std::span<const int> descriptors = {}) {

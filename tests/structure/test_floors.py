@@ -215,6 +215,7 @@ def test_doctest_is_for_tests_only(house):
     ("cli/run/bad.cpp", "uv.h"), ("src/net/bad.h", "uv.h"),
     ("cli/run/bad.cpp", "sodium.h"), ("rendezvous/protocol/session.cpp", "sodium/utils.h"),
     ("src/net/bad.cpp", "ares.h"), ("rendezvous/locate/bad.cpp", "ares_dns.h"),
+    ("health/probe/bad.cpp", "sys/wait.h"), ("src/process/spawn.cpp", "sys/wait.h"),
 ])
 def test_a_heavy_header_outside_its_wall_is_found(house, path, header):
     broken = house({path: f"#include <{header}>"})
