@@ -404,7 +404,7 @@ TEST_CASE("a coordinator that does not come back ends the job for the node, and 
     CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
     CHECK(tied.finished()->reason ==
           (has_successor ? "lost the coordinator and could not reconnect: connection refused"
-                         : "lost the coordinator and could not reconnect within the lease, and no other node can take "
+                         : "lost the coordinator and could not reconnect in time, and no other node can take "
                            "over: connection refused"));
   }
 }

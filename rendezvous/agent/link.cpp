@@ -196,6 +196,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
     promises_.hears(*prepare, session_->welcome().incarnation);
     search_.knows(prepare->successors);
+    has_no_next_leader_ = prepare->successors.empty();
     if (prepare->successors.empty()) {
       promises_.lent_unasked();  // nobody could be elected after it: promises do not count
     } else {
@@ -232,7 +233,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       ELASTIC_CHECK(!has_connection_);
       has_connection_ = true;
       out.push_back(Connect{search_.next(promises_.free_at_ms(now_ms), now_ms)});
-      greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(settings_.greeting_ms);
+      greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(greeting_ms());
       break;
     case State::kConnecting:
     case State::kGreeting:
@@ -346,7 +347,9 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   lease_until_ms_.reset();
   out.push_back(LeaseOver{});
   if (state_ == State::kOver) return;
-  if (is_bound_to_coordinator()) return give_up(now_ms, out);
+  // Who was suspended, is told to wait, or whose coordinator fell silent has not looked for it yet.
+  const bool has_tried = state_ != State::kAttached && has_tried_;
+  if (is_bound_to_coordinator() && has_tried) return give_up(now_ms, out);
   if (state_ != State::kResting) disconnect(out);
   if (state_ == State::kAttached) detach("the lease is over", out);
   rest(0, now_ms);
@@ -357,17 +360,12 @@ void Link::give_up(std::int64_t now_ms, Effects& out) {
   const bool is_explained = settings_.place_explains && !last_problem_.empty();
   if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
   if (state_ == State::kGreeting && !is_explained) last_problem_ = kSaysNothing;
-  if (state_ == State::kAttached) {
-    detach(hears_coordinator(now_ms) ? "it is there, but has not renewed the lease: not all nodes of the round are back"
-                                     : format("it has been silent for {} ms", now_ms - heard_ms_),
-           out);
-  }
   session_.reset();
   state_ = State::kOver;
   const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
   const std::int64_t seconds = (now_ms - began_ms_) / 1000;
   const std::string place = settings_.endpoint.empty() ? "" : format(" at {}", settings_.endpoint);
-  const char* const bound = is_bound_to_coordinator() ? " within the lease, and no other node can take over" : "";
+  const char* const bound = is_bound_to_coordinator() ? " in time, and no other node can take over" : "";
   out.push_back(GiveUp{was_attached_
                            ? format("{}{} and could not reconnect{}{}", kLostCoordinator, place, bound, problem)
                            : format("{}{} within {} s{}", kFoundNoCoordinator, place, seconds, problem)});
@@ -390,7 +388,10 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   const bool has_lost_one = state_ == State::kAttached && lends_;
   // Of those that were not elected together one is to stand before the others look for it.
   if (state_ == State::kAttached && search_.is_on()) delay_ms += random(lease_.renewal_ms() / 2);
-  if (has_lost_one || is_told_to_wait) since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
+  if (has_lost_one || is_told_to_wait) {
+    since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
+    has_tried_ = false;
+  }
   if (state_ == State::kAttached) search_.begin(lease_, now_ms);
   session_.reset();
   state_ = State::kResting;
@@ -398,6 +399,7 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
 }
 
 void Link::try_again(bool has_refused, bool at_once, std::int64_t now_ms) {
+  if (state_ != State::kAttached) has_tried_ = true;
   if (at_once) return rest(0, now_ms);
   const auto again_at_ms = search_.again_at_ms(has_refused, now_ms);
   rest(again_at_ms ? *again_at_ms - now_ms : back_off(), now_ms);
@@ -425,6 +427,11 @@ std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
   if (!seeks || state_ == State::kOver || search_.successors().empty() || has_handed_over_) return {};
   if (promises_.has_left()) return {};
   return promises_.free_at_ms(now_ms);
+}
+
+// A coordinator that is back in time is to be found, though the first attempt went to a place that does not answer.
+std::int64_t Link::greeting_ms() const {
+  return is_bound_to_coordinator() ? std::min(settings_.greeting_ms, lease_.lease_ms() / 2) : settings_.greeting_ms;
 }
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.
@@ -468,11 +475,6 @@ void Link::check_invariants() const {
     ELASTIC_CHECK(was_attached_ && lease_.loss_timeout_ms > 0);
     ELASTIC_CHECK(joined_ms_ <= attached_ms_ && attached_ms_ <= heard_ms_ && attached_ms_ <= keep_alive_at_ms_);
   }
-}
-
-// The coordinator in this process cannot be lost, but be late with its answers.
-bool Link::is_bound_to_coordinator() const {
-  return own_incarnation_ != 0 && !settings_.local && search_.successors().empty();
 }
 
 std::int64_t Link::give_up_at() const {

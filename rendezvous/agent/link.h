@@ -27,7 +27,7 @@ struct LinkSettings {
   std::string secret = {};
   std::int64_t join_timeout_ms = 600'000;  // from begin() until a coordinator has welcomed the node
   // From the end of the lease until the node is welcomed again, by this coordinator or another. Where no other can be
-  // elected a node of the job ends with its lease.
+  // elected a node of the job ends with its lease, or, if it notices the loss only then, a lease later.
   std::int64_t rejoin_ms = 30'000;
   std::int64_t greeting_ms = 5'000;  // from the attempt to connect until the welcome
   std::uint64_t seed = 1;            // of the random part of the pauses between attempts
@@ -162,6 +162,7 @@ class Link {
   // The same after an attempt, or a session, that came to nothing.
   void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
   void judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out);
+  std::int64_t greeting_ms() const;
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
   // From 0 to `most`.
@@ -175,8 +176,8 @@ class Link {
   std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   void give_up(std::int64_t now_ms, Effects& out);
-  // The node belongs to a job that no other than the coordinator, on another node, can lead.
-  bool is_bound_to_coordinator() const;
+  // No other than the coordinator, which is elsewhere, can lead the job.
+  bool is_bound_to_coordinator() const { return has_no_next_leader_ && !settings_.local; }
   std::int64_t silent_until_ms() const;
   std::int64_t give_up_at() const;
 
@@ -188,8 +189,9 @@ class Link {
   protocol::LeaseTimes lease_;
   Promises promises_;
   Search search_;
-  bool refusal_is_proof_ = true;  // PrepareRound::refusal_is_proof of the last round
-  bool lends_ = false;            // kAttached: the coordinator is no candidate, as far as is known
+  bool refusal_is_proof_ = true;     // PrepareRound::refusal_is_proof of the last round
+  bool has_no_next_leader_ = false;  // of that round: PrepareRound::successors
+  bool lends_ = false;               // kAttached: the coordinator is no candidate, as far as is known
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;
@@ -200,6 +202,7 @@ class Link {
   int short_sessions_ = 0;  // those in a row that were cut off at once
   std::int64_t began_ms_ = 0;
   std::int64_t since_ms_ = 0;          // when the last session ended, or from when on a new one is wanted
+  bool has_tried_ = false;             // an attempt has failed since then
   std::int64_t try_at_ms_ = 0;         // kResting: when the next attempt is due
   std::int64_t joined_ms_ = 0;         // when this session's NodeJoins was sent
   std::int64_t attached_ms_ = 0;       // kAttached: when that began

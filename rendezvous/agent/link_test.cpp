@@ -252,70 +252,124 @@ TEST_CASE("a node that was in no round looks for the join timeout, and says what
   CHECK(tied.connects_ms.size() == attempts);
 }
 
-TEST_CASE(
-    "a node of the job looks for a lost coordinator for the lease, and where it may be replaced until rejoin_timeout") {
-  for (const bool may_be_replaced : {true, false}) {
-    CAPTURE(may_be_replaced);
-    TiedLink tied({.rejoin_ms = 30'000});
-    tied.begin();
-    if (may_be_replaced) tied.say(PrepareRound{.place = {.node_count = 2}, .successors = {{.agent = 8, .port = 4}}});
-    tied.link.belongs();
-    tied.pass(100'000);
-    tied.reachable = false;
-    tied.broken();
-    tied.pass(may_be_replaced ? 32'999 : 2'999);
-    CHECK(tied.given_up().empty());
-    tied.pass(1);
-    CHECK(tied.given_up() == (may_be_replaced
-                                  ? "lost the coordinator and could not reconnect: connection refused"
-                                  : "lost the coordinator and could not reconnect within the lease, and no other node "
-                                    "can take over: connection refused"));
-  }
-}
+namespace {
 
-TEST_CASE("a node whose lease ends gives up at once where nobody else can lead, but not in the coordinator's process") {
-  struct Case {
-    bool local;
-    bool hears;
-    const char* problem;
-  };
-  for (const Case& each : {Case{false, false, "it has been silent for 3000 ms"},
-                           Case{false, true,
-                                "it is there, but has not renewed the lease: not all nodes of the round are "
-                                "back"},
-                           Case{true, false, ""}}) {
-    TiedLink tied;
-    tied.owner.needs_lease = true;
-    tied.begin();
-    tied.link.belongs();
-    tied.link.set_local(each.local);
-    tied.hears = each.hears;
-    tied.other.keeps = false;
-    if (each.hears) {
-      tied.pass(2'500);
-      tied.say(AreYouThere{});
-    }
-    tied.pass(each.hears ? 500 : 3'000);
-    CHECK(tied.count<Link::LeaseOver>() == 1);
-    const std::string bound =
-        "lost the coordinator and could not reconnect within the lease, and no other node can take "
-        "over: ";
-    CHECK(tied.given_up() == (each.local ? "" : bound + each.problem));
-  }
-}
-
-TEST_CASE("a coordinator that nobody can replace is looked for as often as a lease is renewed") {
-  TiedLink tied;
-  tied.other.welcome.loss_timeout_ms = 5'000;
+// A node of a round in a job that no other than the coordinator can lead, and why it gives up when that is lost.
+void join_round(TiedLink& tied, std::vector<Successor> next_leaders = {}) {
   tied.begin();
+  tied.say(PrepareRound{.place = {.node_count = 2}, .successors = std::move(next_leaders)});
   tied.link.belongs();
   tied.pass(100'000);
+}
+
+const std::string kBound = "lost the coordinator and could not reconnect in time, and no other node can take over";
+
+}  // namespace
+
+TEST_CASE("a node of the job looks for a lost coordinator for the lease, and where it can be replaced for longer") {
+  for (const bool can_be_replaced : {true, false}) {
+    CAPTURE(can_be_replaced);
+    TiedLink tied({.rejoin_ms = 30'000});
+    join_round(tied, can_be_replaced ? std::vector<Successor>{{.agent = 8, .port = 4}} : std::vector<Successor>{});
+    tied.reachable = false;
+    tied.broken();
+    tied.pass(can_be_replaced ? 32'999 : 2'999);
+    CHECK(tied.given_up().empty());
+    tied.pass(1);
+    CHECK(tied.given_up() == (can_be_replaced ? "lost the coordinator and could not reconnect: connection refused"
+                                              : kBound + ": connection refused"));
+  }
+}
+
+TEST_CASE("a node that hears of the job's end before it was in a round looks for its coordinator as long as others") {
+  TiedLink tied({.rejoin_ms = 30'000});
+  tied.begin();
+  tied.say(EndJob{});
+  tied.link.belongs();
   tied.reachable = false;
   tied.broken();
-  tied.pass(10'000);
-  REQUIRE(tied.connects_ms.size() > 4);
-  for (std::size_t i = 2; i < tied.connects_ms.size(); ++i)
-    CHECK(tied.connects_ms[i] - tied.connects_ms[i - 1] <= 1'000);
+  tied.pass(32'000);
+  CHECK(tied.given_up().empty());
+}
+
+TEST_CASE("a node that nobody else can lead gives up when its lease ends, if it has looked for the coordinator") {
+  TiedLink tied;
+  tied.owner.needs_lease = true;
+  join_round(tied);
+  tied.reachable = false;
+  tied.broken();
+  tied.pass(2'000);
+  CHECK(tied.given_up().empty());
+  tied.pass(1'000);
+  CHECK(tied.count<Link::LeaseOver>() == 1);
+  CHECK(tied.given_up() == kBound + ": connection refused");
+}
+
+TEST_CASE("a node that was suspended, or whose coordinator fell silent, looks for it once its workers are gone") {
+  enum class After { kSuspended, kDropped, kSilence };
+  for (const After after : {After::kSuspended, After::kDropped, After::kSilence}) {
+    for (const bool is_back : {true, false}) {
+      CAPTURE(static_cast<int>(after));
+      CAPTURE(is_back);
+      TiedLink tied;
+      tied.owner.needs_lease = true;
+      join_round(tied);
+      if (after == After::kSilence) {
+        tied.hears = false;
+        tied.pass(3'000);
+      } else {
+        tied.now_ms += 10'000;
+      }
+      tied.reachable = is_back;
+      tied.answers = after != After::kSilence;
+      tied.owner.may_connect = false;
+      if (after == After::kDropped) tied.broken();
+      tied.look();
+      CHECK(tied.count<Link::LeaseOver>() == 1);
+      CHECK(tied.given_up().empty());
+      tied.hears = true;
+      tied.owner = {};
+      tied.look();
+      tied.pass(3'000);
+      CHECK(tied.link.attached() == is_back);
+      CHECK(tied.given_up().starts_with(kBound) == !is_back);
+    }
+  }
+}
+
+TEST_CASE(
+    "a coordinator that nobody can replace is looked for as often as a lease is renewed, also if nothing answers") {
+  for (const bool answers : {true, false}) {
+    CAPTURE(answers);
+    TiedLink tied;
+    join_round(tied);
+    const std::size_t before = tied.connects_ms.size();
+    tied.reachable = false;
+    tied.answers = answers;
+    tied.broken();
+    tied.pass(3'000);
+    CHECK_FALSE(tied.given_up().empty());
+    CHECK(tied.connects_ms.size() - before >= (answers ? 4 : 2));
+    for (std::size_t i = before + 1; i < tied.connects_ms.size(); ++i) {
+      CHECK(tied.connects_ms[i] - tied.connects_ms[i - 1] <= (answers ? 1'000 : 2'500));
+    }
+  }
+}
+
+TEST_CASE("a node whose lease ends while the coordinator has told it to come again later goes on waiting") {
+  TiedLink tied;
+  tied.owner.needs_lease = true;
+  join_round(tied);
+  tied.broken();  // a short session, and another one
+  tied.broken();
+  tied.pass(2'000);
+  tied.carry(tied.link.rejected("it is kept out", 5'000, tied.now_ms));
+  tied.pass(4'000);
+  CHECK(tied.count<Link::LeaseOver>() == 1);
+  CHECK(tied.given_up().empty());
+  tied.owner = {};
+  tied.pass(1'100);
+  CHECK(tied.link.attached());
 }
 
 TEST_CASE("who belongs to a job says so in its next introduction, with the highest term that it has met") {

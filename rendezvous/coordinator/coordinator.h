@@ -76,7 +76,7 @@ class Coordinator {
   // The job's status without its name and the figures of the check. At most `most_members` nodes are listed by name.
   status::Job status(std::int64_t now_ms, std::size_t most_members,
                      const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
-  // Nodes may keep their workers running: the round that runs was not taken over by another coordinator, too.
+  // Nodes may keep their workers running: this coordinator may go on with the round that runs.
   bool grants_leases() const { return rebuilding_.grants_leases(); }
   const Mandate& mandate() const { return mandate_; }
   const HangDesk& hang() const { return hang_; }

@@ -384,7 +384,11 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     news_.drop_change();
     return look_again(decision.until_ms);
   }
-  if (decision.kind == Kind::kFails) return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
+  if (decision.kind == Kind::kFails) {
+    // Nodes whose leases are over come once more when their workers are gone.
+    ending_.stay_for_other_nodes(now_ms_ + LeaseTimes::kFindMs);
+    return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
+  }
   if (settings_.first_size == 0) settings_.first_size = decision.node_count;
   std::ranges::sort(seats_, {}, &Seat::seat);
   for (const int rank : decision.missed) {

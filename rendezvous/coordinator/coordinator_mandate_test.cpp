@@ -241,6 +241,24 @@ TEST_CASE("where no other node's door can be reached the coordinator needs nobod
   job.open_store();
   job.pass_with({1, 2, 3}, 10'000);  // without a promise of anybody
   CHECK(job.coordinator.state() == Coordinator::State::kRunning);
+  const auto names = [](const Effect& effect) {
+    const auto* note = std::get_if<Note>(&effect);
+    return note != nullptr && note->event == kRulesDiffer;
+  };
+  CHECK(std::ranges::none_of(job.join(4).effects, names));  // it was started as the others were
+  // The same for one that is back: it is elected by nobody, and needs all of them.
+  Job back(job_terms(1, 4), kMajority, {.incarnation = 9, .now_ms = 20'000, .own_agent = 1});
+  back.doors_answer = false;
+  back.on(Introduced{7, 1});
+  for (const NodeId node : {2u, 3u}) {
+    NodeJoins joins = back.joiner(node);
+    joins.facts = facts_of(answer.to<PrepareRound>(node), 7, AgentFacts::Activity::kRunning);
+    back.say(node, joins);
+    promise(back, node, runs(answer.to<PrepareRound>(node)));
+  }
+  CHECK_FALSE(back.coordinator.mandate().is_counting());
+  CHECK_FALSE(back.coordinator.may_renew_lease(2));
+  CHECK(back.pass_with({2, 3}, 4'000).to<EndJob>(2).verdict.reason.contains("only 2 came back to it"));
 }
 
 TEST_CASE("a coordinator that has formed no round gives way to one that announces itself, and tells its nodes") {

@@ -21,6 +21,7 @@ Json about(const membership::Node& node) {
   return about(node.seat ? std::optional(node.place.node_rank) : std::nullopt, node.address);
 }
 
+// By what was asked for: that no other node can be reached was found out later.
 std::string_view name_of(protocol::JobRules::Failover value) {
   return value == protocol::JobRules::Failover::kOff ? "off" : "majority";
 }
@@ -122,7 +123,7 @@ std::optional<Note> hang_rules_that_differ(const protocol::NodeJoins& node, cons
 std::optional<Note> rules_that_differ(const protocol::NodeJoins& node, const protocol::JobRules& rules) {
   std::vector<std::string> differences;
   const auto compare = [&](std::string_view key, auto its, auto ours) {
-    if (its != ours) differences.push_back(format("{}={}, not {}", key, name_of(ours), name_of(its)));
+    if (name_of(its) != name_of(ours)) differences.push_back(format("{}={}, not {}", key, name_of(ours), name_of(its)));
   };
   compare("failover", node.rules.failover, rules.failover);
   compare("failover_evidence", node.rules.failover_evidence, rules.failover_evidence);

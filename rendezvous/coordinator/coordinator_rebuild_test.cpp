@@ -560,7 +560,7 @@ TEST_CASE(
     for (const NodeId node : {2U, 3U, 9U}) {
       CHECK(ended.to<EndJob>(node).verdict.outcome == Verdict::Outcome::kFailed);
       CHECK(ended.to<EndJob>(node).verdict.reason.starts_with(
-          "the coordinator was lost, and of the 3 nodes of round 5 only 2 (node ranks 1-2) reconnected before"));
+          "the coordinator was lost, and of the 3 nodes of round 5 only 2 came back to it (node ranks 1-2)"));
     }
   }
 }

@@ -169,7 +169,8 @@ void Coordinator::do_without_successors(const std::vector<AgentId>& members, Eff
     const Node& node = roster_.at(agent);
     if (agent != config_.own_agent && node.door != 0) tried.push_back(format("{} at port {}", node.name(), node.door));
   }
-  mandate_.needs_nobody();
+  settings_.rules.failover = JobRules::Failover::kUnreachable;  // also under a coordinator that is back
+  mandate_.follow(settings_, false, now_ms_);
   out.push_back(
       Note{format("this job ends if its coordinator's node is lost: no other node can be reached from here at the port "
                   "where it would take over ({}). Open these ports between the nodes, one number on all of them with "

@@ -114,7 +114,7 @@ struct Successor {
     }
     REQUIRE(next.coordinator.state() == state);
   }
-  // The same where nodes vote.
+  // The job's rules, but with votes.
   static protocol::JobRules voting(protocol::JobRules rules) {
     rules.failover = protocol::JobRules::Failover::kMajority;
     return rules;

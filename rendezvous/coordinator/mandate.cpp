@@ -34,8 +34,8 @@ bool makes_sense(const Testimony& testimony, const protocol::LeaseTimes& times) 
 
 // A job of one node has nobody else.
 void Mandate::follow(const JobSettings& settings, bool has_round, std::int64_t now_ms) {
-  const bool counts = !is_needless_ && settings.rules.failover == protocol::JobRules::Failover::kMajority &&
-                      settings.terms.max_nodes > 1;
+  const bool counts =
+      settings.rules.failover == protocol::JobRules::Failover::kMajority && settings.terms.max_nodes > 1;
   if (counts == is_counting()) return;
   support_.reset();
   candidacy_.reset();
@@ -43,13 +43,6 @@ void Mandate::follow(const JobSettings& settings, bool has_round, std::int64_t n
   if (!counts) return;
   support_.emplace(times_, own_);
   if (has_round) stand(now_ms);
-}
-
-void Mandate::needs_nobody() {
-  is_needless_ = true;
-  support_.reset();
-  candidacy_.reset();
-  voters_.clear();
 }
 
 void Mandate::stand(std::int64_t now_ms) {

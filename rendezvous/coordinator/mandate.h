@@ -30,8 +30,6 @@ class Mandate {
 
   // The job has these settings: they say whether promises count. `has_round`: it has run, or may have.
   void follow(const JobSettings& settings, bool has_round, std::int64_t now_ms);
-  // Promises do not count from now on: no round has run, and nobody could be elected after this coordinator.
-  void needs_nobody();
   // The job has run already: this coordinator needs to be elected, within a loss timeout.
   void stand(std::int64_t now_ms);
   // The term of the coordinator has changed while it stands: promises to the earlier one count no more.
@@ -104,7 +102,6 @@ class Mandate {
   std::optional<protocol::AgentId> own_;
   std::optional<protocol::Successor> own_process_;
   bool own_has_ended_ = false;  // the agent in this process
-  bool is_needless_ = false;    // needs_nobody()
   // At most one of them; none while nobody needs to be asked.
   std::optional<succession::Support> support_;
   std::optional<succession::Candidacy> candidacy_;

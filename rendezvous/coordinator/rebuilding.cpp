@@ -13,14 +13,11 @@ using protocol::AgentId;
 
 namespace {
 
-// The ranks of the nodes of the round that have reported and are connected.
-std::vector<int> connected_ranks(const Rebuilding::View& view) {
-  std::vector<int> ranks;
-  for (const Seat& seat : view.seats) {
+bool are_connected(const Rebuilding::View& view) {
+  return std::ranges::all_of(view.seats, [&](const Seat& seat) {
     const auto found = view.roster.nodes().find(seat.agent);
-    if (found != view.roster.nodes().end() && found->second.session) ranks.push_back(seat.seat);
-  }
-  return ranks;
+    return found != view.roster.nodes().end() && found->second.session;
+  });
 }
 
 // Of how many empty nodes all orders are tried.
@@ -58,7 +55,7 @@ void Rebuilding::comes_back(AgentFacts::Activity activity) {
 
 void Rebuilding::elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms) {
   if (!round_) return;
-  round_->has_quorum = true;
+  round_->may_go_on = true;
   // One that the others may have elected instead, and that only its own node supports, gives up before it comes. Where
   // workers may run all the same until their leases are over, nothing is lost by waiting for it. After a silence all
   // leases are over, and workers are only still to be killed.
@@ -92,16 +89,16 @@ Rebuilding::Decision Rebuilding::decide(const View& view) {
   using Kind = Decision::Kind;
   ELASTIC_CHECK(round_);
   const bool is_complete = static_cast<int>(view.seats.size()) == round_->node_count;
-  const bool are_all_here = is_complete && connected_ranks(view).size() == view.seats.size();
+  const bool are_all_here = is_complete && are_connected(view);
   // Another round may have been reported since the election.
-  round_->has_quorum = view.counts_promises ? !view.needs_election : round_->has_quorum || are_all_here;
-  const bool are_all_back = (is_complete || are_others_empty(view.seats)) && round_->is_latest && round_->has_quorum;
+  round_->may_go_on = view.counts_promises ? !view.needs_election : round_->may_go_on || are_all_here;
+  const bool are_all_back = (is_complete || are_others_empty(view.seats)) && round_->is_latest && round_->may_go_on;
   const std::int64_t until_ms = std::max(round_->until_ms, view.caught_up_ms);
   if (!are_all_back && view.now_ms < until_ms) return {.kind = Kind::kWaits, .until_ms = until_ms};
-  if (!round_->has_quorum && !view.job_ends) {
+  if (!round_->may_go_on && !view.job_ends) {
     // A candidate resigns when its time is up.
     if (view.needs_election) return {.kind = Kind::kWaits, .until_ms = view.now_ms + round_->lease.renewal_ms()};
-    return {.kind = Kind::kFails, .why = why_lost(view)};
+    return {.kind = Kind::kFails, .why = why_lost(view.seats)};
   }
   Decision decision{.kind = round_->stops || !is_complete ? Kind::kStops : Kind::kGoesOn,
                     .node_count = round_->node_count};
@@ -118,17 +115,18 @@ Rebuilding::Decision Rebuilding::decide(const View& view) {
   return decision;
 }
 
-// Why the job ends: who did not come back has ended by now.
-std::string Rebuilding::why_lost(const View& view) const {
-  const std::vector<int> ranks = connected_ranks(view);
-  const std::string here =
-      ranks.empty() ? "none"
-                    : format("only {} (node {} {})", ranks.size(), plural("rank", ranks.size()), rank_ranges(ranks));
-  return format(
-      "the coordinator was lost, and of the {} nodes of round {} {} reconnected before their leases were over; where "
-      "no "
-      "other node can take over all of them are needed",
-      round_->node_count, round_->number, here);
+// Those that came may have ended with their leases meanwhile: the missing ones are to be found.
+std::string Rebuilding::why_lost(const Seats& seats) const {
+  const std::string lost =
+      format("the coordinator was lost, and of the {} nodes of round {}", round_->node_count, round_->number);
+  const char* const rule = "where no other node can lead the job all are needed at once, within their leases";
+  if (static_cast<int>(seats.size()) == round_->node_count) {
+    return format("{} some had gone again when the last came back to it: {}", lost, rule);
+  }
+  std::vector<int> ranks;
+  for (const Seat& seat : seats) ranks.push_back(seat.seat);
+  return format("{} only {} came back to it (node {} {}): {}", lost, ranks.size(), plural("rank", ranks.size()),
+                rank_ranges(ranks), rule);
 }
 
 bool Rebuilding::was_missed(const AgentFacts& facts) {

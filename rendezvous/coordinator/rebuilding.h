@@ -45,7 +45,7 @@ class Rebuilding {
   void elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms);
 
   // Nodes may keep their workers running.
-  bool grants_leases() const { return !round_ || round_->has_quorum; }
+  bool grants_leases() const { return !round_ || round_->may_go_on; }
 
   // Who is here. `seats` are the nodes of the round that have reported.
   struct View {
@@ -94,10 +94,10 @@ class Rebuilding {
     // A node runs the round, or is about to, under a lease: no later round can have been formed. A node that is idle,
     // stopping or done may have missed a later round.
     bool is_latest = false;
-    bool has_quorum =
-        false;  // enough of its nodes vote for this coordinator; where nobody votes, all were here at once
+    // Enough of its nodes vote for this coordinator; where nobody votes, all were here at once.
+    bool may_go_on = false;
   };
-  std::string why_lost(const View& view) const;
+  std::string why_lost(const Seats& seats) const;
   bool are_others_empty(const Seats& seats) const;
 
   std::optional<Round> round_;

@@ -203,8 +203,9 @@ struct JobRules {
   // What follows when two attempts in a row fail with the same Crash.
   enum class CrashLoop : std::uint8_t { kStop, kRestart };
   CrashLoop crash_loop = CrashLoop::kStop;
-  // What a coordinator needs to act: nothing, or the promises of more than half of the last round (docs/failover.md).
-  enum class Failover : std::uint8_t { kOff, kMajority };
+  // What a coordinator needs to act: nothing, or the promises of more than half of the last round (docs/failover.md);
+  // or nothing, though these were wanted, since no other node could be reached where it would lead.
+  enum class Failover : std::uint8_t { kOff, kMajority, kUnreachable };
   Failover failover = Failover::kOff;
   // What follows with kMajority when the coordinator's own node gets SIGTERM. The office is handed over if the other
   // nodes are enough for a round, else the job ends; or the job ends; or the office is handed over in any case.
@@ -249,7 +250,7 @@ struct JobRules {
 };
 constexpr auto names_of(JobRules::ScaleUp) { return std::array{"now", "after", "on-restart", "never"}; }
 constexpr auto names_of(JobRules::CrashLoop) { return std::array{"stop", "restart"}; }
-constexpr auto names_of(JobRules::Failover) { return std::array{"off", "majority"}; }
+constexpr auto names_of(JobRules::Failover) { return std::array{"off", "majority", "unreachable"}; }
 constexpr auto names_of(JobRules::OnLeave) { return std::array{"handover", "end", "wait"}; }
 constexpr auto names_of(JobRules::Evidence) { return std::array{"refusal", "none"}; }
 constexpr auto names_of(JobRules::Hang) { return std::array{"off", "report"}; }

@@ -52,6 +52,9 @@ constexpr Reason kReasons[] = {
     {FaultKind::kStacks, JobState::kDown, "nobody accepts it"},
     {FaultKind::kReset, JobState::kDown, "a dead coordinator has no connections"},
     {FaultKind::kGarbage, JobState::kDown, "a dead coordinator has no connections"},
+    {FaultKind::kRegisterSilent, JobState::kNoJob, "by a file nobody serves before a job begins"},
+    {FaultKind::kRegisterSlow, JobState::kNoJob, "by a file nobody serves before a job begins"},
+    {FaultKind::kRegisterRefuses, JobState::kNoJob, "by a file nobody serves before a job begins"},
     // In these states only workers of a node that was cut off are left.
     {FaultKind::kCrashWorker, JobState::kNoJob, "workers run in a job"},
     {FaultKind::kCrashWorker, JobState::kForming, "no worker runs before the first round"},

@@ -208,10 +208,15 @@ void Invariants::entry_changes(const std::string& before, const std::string& aft
 }
 
 // A port is never that of another process, so that what listens has never refused. The door of a node that is in no
-// round knows nothing of the job, and where it began it may have ended.
+// round knows nothing of the job, and where it began it may have ended, and begun again since. A start of the job whose
+// workers have never run may be replaced while a node hears that it is in its first round.
 void Invariants::entry_is_replaced(const std::string& entry) const {
   const auto there = locate::read_entry(entry);
-  if (!there) return;
+  const auto has_run = [&](const auto& of_job) {
+    const auto start = std::ranges::find(of_job.second, there->incarnation, &Begun::incarnation);
+    return start != of_job.second.end() && !start->fence.empty();
+  };
+  if (!there || std::ranges::none_of(begun_, has_run)) return;
   std::vector<locate::Entry::Place> places = there->next_leaders;
   places.push_back(there->leader);
   for (const locate::Entry::Place& place : places) {
@@ -222,6 +227,8 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
       const bool may_know = service.is_door() ? agent != nullptr && agent->link().own_incarnation() != 0
                                               : service.leaves_to_others(server.node()->setup().job);
       if (service.jobs() == 0 && !may_know) continue;
+      const coordinator::Coordinator* const job = service.find(server.node()->setup().job);
+      if (job != nullptr && !job->round() && job->incarnation() != there->incarnation) continue;
       broken("an entry is replaced only when all of its places have refused", format("port {} listens", place.port));
     }
   }

@@ -419,6 +419,7 @@ void Node::watch_link() {
   const agent::Link& link = agent_->link();
   const Ms now_ms = simulation_.now_ms();
   if (link.attached()) reach_.attached(now_ms);
+  if (std::exchange(was_attached_, link.attached()) && !was_attached_) lost_ms_ = now_ms;
   reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_verdict(), now_ms);
   if (link_is_over_ || link.next_deadline_ms({})) return;
   link_is_over_ = true;
@@ -430,7 +431,11 @@ void Node::watch_link() {
       chance_ = simulation_.company().chance(*this, now_ms - long_enough_ms);
     return;
   }
-  if (belongs) return;  // it ends with its lease
+  if (belongs) {  // it has looked for a lease, or, from when it noticed the loss, until its lease was over
+    const Ms lease_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.lease_ms();
+    chance_ = reach_.chance(std::max(lost_ms_, now_ms - lease_ms * 99 / 100), now_ms, times());
+    return;
+  }
   const Ms patience_ms = setup_.join_timeout_ms * 99 / 100;
   if (now_ms - reach_.since_ms() < patience_ms) {
     chance_ =

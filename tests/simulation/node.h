@@ -174,6 +174,8 @@ class Node : public ConnectionOwner {
   std::optional<protocol::Verdict> verdict_;
   Reach reach_;
   bool link_is_over_ = false;
+  bool was_attached_ = false;
+  Ms lost_ms_ = 0;  // when its last session ended
   std::optional<std::string> chance_;
   bool was_signalled_ = false;
   bool guardian_is_lost_ = false;

@@ -105,6 +105,20 @@ def test_behind_firewalls_that_open_the_coordinators_host_alone_it_goes_on_alone
     end(nodes[:1])
 
 
+def test_behind_firewalls_that_open_the_coordinators_host_alone_the_others_end_with_it(network, job):
+    """They are enough for another round, and nobody leads it."""
+    hosts = network(3)
+    for host in hosts[1:]:
+        host.refuse_new_connections(silently=False)
+    nodes = begin(job, hosts, nnodes="1:3", conf=CONF + ",last_call_timeout=60")
+    kill_all(nodes[0])
+    for node in nodes[1:]:
+        result = node.wait()
+        assert result.returncode == 1, result
+        assert "and could not reconnect in time, and no other node can take over" in result.stderr, result
+        assert "round 1" not in result.stderr, result
+
+
 def test_a_fixed_port_of_the_doors_is_used(network, job):
     hosts = network(3)
     nodes = begin(job, hosts, conf=CONF + ",coordinator_port=4567")

@@ -282,8 +282,7 @@ def test_without_failover_every_node_ends_with_its_lease_when_the_coordinator_is
     for node in nodes:
         result = node.wait()
         assert result.returncode == 1, result
-        assert f"lost the coordinator at 127.0.0.1:{job.port} and could not reconnect within the lease" in result.stderr
-        assert "no other node can take over: Connection refused" in result.stderr, result
+        assert f"lost the coordinator at 127.0.0.1:{job.port} and could not reconnect in time, and no other node can take over: Connection refused" in result.stderr, result
 
 
 def test_without_failover_a_coordinator_that_is_back_ends_a_job_that_lacks_a_node(job):
@@ -305,8 +304,7 @@ def test_without_failover_a_coordinator_that_is_back_ends_a_job_that_lacks_a_nod
     for result in results:
         assert result.returncode == 1, result
         assert "reconnected to the coordinator at" in result.stderr, result
-        assert re.search("of the 3 nodes of round 0 only 2 .* reconnected before their leases were over|"
-                         "could not reconnect within the lease, and no other node can take over", result.stderr), result
+        assert re.search(r"of the 3 nodes of round 0 only 2 came back to it \(node ranks .*\)", result.stderr), result
         assert "round 1" not in result.stderr, result
     second.send_signal(signal.SIGTERM)
     assert second.wait().returncode == 0
