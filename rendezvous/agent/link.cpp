@@ -222,6 +222,9 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   if (state_ == State::kOver || settings_.in_process) return out;
   judge_lease(owner, now_ms, out);
   if (!out.empty()) return out;  // it changes what the owner knows
+  // It cannot look for the coordinator while its workers end.
+  if (is_bound_to_coordinator() && state_ == State::kResting && !owner.may_connect)
+    since_ms_ = std::max(since_ms_, now_ms);
   if (state_ != State::kAttached && now_ms >= give_up_at()) {
     give_up(now_ms, out);
     return out;
@@ -233,7 +236,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       ELASTIC_CHECK(!has_connection_);
       has_connection_ = true;
       out.push_back(Connect{search_.next(promises_.free_at_ms(now_ms), now_ms)});
-      greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(greeting_ms());
+      greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(settings_.greeting_ms);
       break;
     case State::kConnecting:
     case State::kGreeting:
@@ -347,9 +350,13 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   lease_until_ms_.reset();
   out.push_back(LeaseOver{});
   if (state_ == State::kOver) return;
-  // Who was suspended, is told to wait, or whose coordinator fell silent has not looked for it yet.
-  const bool has_tried = state_ != State::kAttached && has_tried_;
-  if (is_bound_to_coordinator() && has_tried) return give_up(now_ms, out);
+  // Who was suspended, is told to wait, or whose coordinator fell silent has not looked for it yet, and has another
+  // lease for that.
+  if (is_bound_to_coordinator()) {
+    if (state_ != State::kAttached && has_tried_) return give_up(now_ms, out);
+    if (now_ms < since_ms_) return;
+    since_ms_ = now_ms;
+  }
   if (state_ != State::kResting) disconnect(out);
   if (state_ == State::kAttached) detach("the lease is over", out);
   rest(0, now_ms);
@@ -427,11 +434,6 @@ std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
   if (!seeks || state_ == State::kOver || search_.successors().empty() || has_handed_over_) return {};
   if (promises_.has_left()) return {};
   return promises_.free_at_ms(now_ms);
-}
-
-// A coordinator that is back in time is to be found, though the first attempt went to a place that does not answer.
-std::int64_t Link::greeting_ms() const {
-  return is_bound_to_coordinator() ? std::min(settings_.greeting_ms, lease_.lease_ms() / 2) : settings_.greeting_ms;
 }
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.

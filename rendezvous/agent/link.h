@@ -139,6 +139,8 @@ class Link {
   protocol::Term term() const { return term_; }
   // The job's incarnation, as the last welcome has it; 0 before the first.
   protocol::Incarnation incarnation() const { return incarnation_; }
+  // The node has been in a round of the job, or is told of one as soon as the network lets it hear.
+  bool may_be_in_round() const { return own_incarnation_ != 0 || attached(); }
   // From now on the node belongs to this job, and says so when it introduces itself.
   void belongs() { own_incarnation_ = incarnation_; }
   protocol::Incarnation own_incarnation() const { return own_incarnation_; }
@@ -162,7 +164,6 @@ class Link {
   // The same after an attempt, or a session, that came to nothing.
   void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
   void judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out);
-  std::int64_t greeting_ms() const;
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
   // From 0 to `most`.

@@ -66,7 +66,7 @@ struct DoorIs {
   std::string addresses = {};
   std::uint16_t port = 0;
   protocol::Term term = 0;  // of that coordinator
-  bool belongs = false;     // the node has been in a round of its job
+  bool belongs = false;     // Link::may_be_in_round()
   bool operator==(const DoorIs&) const = default;
 };
 // TryDoor was performed.

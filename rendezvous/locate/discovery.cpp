@@ -174,9 +174,11 @@ std::string Discovery::explain(const std::string& problem, std::int64_t now_ms) 
   // A node that has had a coordinator begins no job while there is no entry.
   const char* const remedy =
       known_.belongs || known_.has_met_it ? "end this node" : "remove its entry there, or choose another --rdzv-id";
-  return format("{}, which {} named {} ago as a place of this job: {}; if the job is over, {}",
+  const bool proves_nothing = !settings_.refusal_is_proof && !known_.belongs && !is_another;
+  return format("{}, which {} named {} ago as a place of this job: {}; {}if the job is over, {}",
                 endpoint_of(place(which)), settings_.place, span_text(now_ms - there_->written_ms),
-                is_another ? "it does not answer" : problem, remedy);
+                is_another ? "it does not answer" : problem,
+                proves_nothing ? "with failover_evidence=none that is no proof: " : "", remedy);
 }
 
 // --- Keeping the entry. ----------------------------------------------------------------------------------

@@ -258,6 +258,8 @@ TEST_CASE("a node that may not host, or for which a refusal is no proof, replace
     CHECK(found.contains("failover_evidence=none") == (node == &careful));
     // A coordinator may be there later.
     CHECK(node->finds() == "10.0.0.6:4711; ");
+    // The node may end in this attempt: its last words are the same.
+    CHECK(node->discovery.explain("Connection refused", kNow).contains("failover_evidence=none") == (node == &careful));
   }
 }
 

@@ -28,7 +28,7 @@ std::optional<EndedChild> reap_any_child();
 std::optional<ExitStatus> reap_child(pid_t child);
 // Reaps all that have ended, whoever they are.
 void reap_children();
-// Waits until this child has ended, and reaps it.
+// Waits until this child has ended, and reaps it. Of what is no child of ours the status is 0.
 ExitStatus wait_for_child(pid_t child);
 
 // There are children, those that have ended and are not reaped included.

@@ -208,8 +208,8 @@ void Invariants::entry_changes(const std::string& before, const std::string& aft
 }
 
 // A port is never that of another process, so that what listens has never refused. The door of a node that is in no
-// round knows nothing of the job, and where it began it may have ended, and begun again since. A start of the job whose
-// workers have never run may be replaced while a node hears that it is in its first round.
+// round, and has no coordinator, knows nothing of the job; and where it began it may have ended, and begun again since.
+// A start of the job whose workers have never run may be replaced while a node hears that it is in its first round.
 void Invariants::entry_is_replaced(const std::string& entry) const {
   const auto there = locate::read_entry(entry);
   const auto has_run = [&](const auto& of_job) {
@@ -224,7 +224,7 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
       if (server.listener() != place.port || !server.is_up()) continue;
       const coordinator::Service& service = *server.service();
       const agent::Agent* const agent = server.node()->agent();
-      const bool may_know = service.is_door() ? agent != nullptr && agent->link().own_incarnation() != 0
+      const bool may_know = service.is_door() ? agent != nullptr && agent->link().may_be_in_round()
                                               : service.leaves_to_others(server.node()->setup().job);
       if (service.jobs() == 0 && !may_know) continue;
       const coordinator::Coordinator* const job = service.find(server.node()->setup().job);

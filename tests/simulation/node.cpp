@@ -359,7 +359,7 @@ void Node::renew_door() {
   if (!has_door() || !server_->is_up()) return;
   const agent::Link& link = agent_->link();
   coordinator::DoorIs door{
-      .job = setup_.job, .opens_ms = link.may_elect_from_ms(local_ms()), .belongs = link.own_incarnation() != 0};
+      .job = setup_.job, .opens_ms = link.may_elect_from_ms(local_ms()), .belongs = link.may_be_in_round()};
   if (link.hears_coordinator(local_ms()) && !at_home_) {
     door.addresses = setup_.address;  // the port says where
     door.port = static_cast<std::uint16_t>(connects_to_);
