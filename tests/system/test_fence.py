@@ -8,7 +8,7 @@ import signal
 import time
 
 import workers
-from test_many_nodes import WORKER, environments, job  # noqa: F401 (job is a fixture)
+from test_many_nodes import WORKER, environments, job, patient_coordinator  # noqa: F401 (job is a fixture)
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
@@ -58,17 +58,13 @@ def test_the_fence_is_one_on_all_nodes_and_grows_when_one_is_lost_and_when_one_c
 
 
 def test_a_coordinator_that_takes_over_keeps_the_birth_and_raises_the_term(job):  # noqa: F811
-    def coordinator():
-        return job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
-
-    first = coordinator()
-    first.wait_for_line("the coordinator listens")
-    nodes = [job.node("--max-restarts=1", nnodes="2", conf="is_host=0,failover=off,loss_timeout=20") for _ in range(2)]
+    first = patient_coordinator(job)
+    nodes = [job.node("--max-restarts=1", nnodes="2", conf="is_host=0,failover=off") for _ in range(2)]
     found = [environments(node, 1)[0] for node in nodes]
     before = fence_of(found)
     first.popen.kill()
     first.wait()
-    second = coordinator()
+    second = patient_coordinator(job)
     for node in nodes:
         node.wait_for_line("reconnected to the coordinator at")
     os.kill(found[0]["PID"], signal.SIGKILL)

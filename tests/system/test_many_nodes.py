@@ -247,19 +247,22 @@ def test_nodes_may_come_before_the_coordinator_which_may_be_alone(job):
     assert alone.wait().returncode == 0
 
 
+def patient_coordinator(job):
+    """Its loss_timeout counts, not the nodes'. With a lease of 12 s there is time to start another one on a busy machine."""
+    started = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}",
+                                    "--rdzv-conf=loss_timeout=20")
+    started.wait_for_line("the coordinator listens")
+    return started
+
+
 @pytest.mark.gate
 def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job):
-    def coordinator():
-        return job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
-
-    first = coordinator()
-    first.wait_for_line("the coordinator listens")
-    # A lease of 12 s: there is time to start the second one on a busy machine, too.
-    nodes = [job.node(nnodes="2", conf="is_host=0,failover=off,loss_timeout=20") for _ in range(2)]
+    first = patient_coordinator(job)
+    nodes = [job.node(nnodes="2", conf="is_host=0,failover=off") for _ in range(2)]
     pids = [environments(node, 1)[0]["PID"] for node in nodes]
     first.popen.kill()
     first.wait()
-    second = coordinator()
+    second = patient_coordinator(job)
     for node in nodes:
         node.wait_for_line("reconnected to the coordinator at", timeout=60)
     assert all(alive(pid) for pid in pids)
@@ -287,19 +290,14 @@ def test_without_failover_every_node_ends_with_its_lease_when_the_coordinator_is
 
 def test_without_failover_a_coordinator_that_is_back_ends_a_job_that_lacks_a_node(job):
     """Two of its three nodes are enough for another round, but not to go on with one that another coordinator formed."""
-    def coordinator():
-        started = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
-        started.wait_for_line("the coordinator listens")
-        return started
-
-    first = coordinator()
-    nodes = [job.node(nnodes="1:3", conf=f"is_host=0,failover=off,loss_timeout=20,{ALL_COME}") for _ in range(3)]
+    first = patient_coordinator(job)
+    nodes = [job.node(nnodes="1:3", conf=f"is_host=0,failover=off,{ALL_COME}") for _ in range(3)]
     for node in nodes:
         until_size(node, 3)
     for process in (first, nodes.pop()):
         process.popen.kill()
         process.wait()
-    second = coordinator()
+    second = patient_coordinator(job)
     results = [node.wait() for node in nodes]
     for result in results:
         assert result.returncode == 1, result
@@ -311,16 +309,11 @@ def test_without_failover_a_coordinator_that_is_back_ends_a_job_that_lacks_a_nod
 
 
 def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_was_lost(job):
-    def coordinator():
-        started = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
-        started.wait_for_line("the coordinator listens")
-        return started
-
     def node(*arguments):
-        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0,failover=off,loss_timeout=20")
+        return job.node("--max-restarts=1", *arguments, nnodes="2:4", conf="is_host=0,failover=off")
 
-    alone = coordinator()
-    first = node("--rdzv-conf=is_host=0,failover=off,loss_timeout=20,scale_up=never,last_call_timeout=10")
+    alone = patient_coordinator(job)
+    first = node("--rdzv-conf=is_host=0,failover=off,scale_up=never,last_call_timeout=10")
     first.wait_for_line("1 node present, 2 needed", timeout=60)
     others = [node() for _ in range(2)]
     for each in (first, *others):
@@ -331,7 +324,7 @@ def test_the_rules_of_the_first_node_hold_after_it_has_left_and_the_coordinator_
     assert {each["WORLD_SIZE"] for each in found} == {"2"}
     alone.popen.kill()
     alone.wait()
-    alone = coordinator()
+    alone = patient_coordinator(job)
     for each in others:
         each.wait_for_line("reconnected to the coordinator at", timeout=60)
     more = [node() for _ in range(2)]  # with the default rules the job would grow to 4 nodes at once
