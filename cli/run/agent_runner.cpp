@@ -55,7 +55,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
 }
 
 agent::LinkSettings link_settings(const LaunchSettings& settings, protocol::AgentId agent) {
-  if (settings.meeting.alone) return {.job = settings.worker.run_id, .agent = agent, .in_process = true};
+  if (settings.meeting.alone) return {.job = settings.worker.run_id, .agent = agent, .local = true};
   return {.job = settings.worker.run_id,
           .endpoint = transport::endpoint_text(settings.meeting),
           .agent = agent,
@@ -346,7 +346,7 @@ void AgentRunner::say_farewell() const {
 
 void AgentRunner::perform(const agent::Effect& effect) {
   std::visit(Overloaded{
-                 [&](const agent::ToCoordinator& e) { coordinator_.perform(e); },
+                 [](const agent::ToCoordinator&) {},  // the link has written it
                  [&](const agent::CheckNode& e) { check_.perform(e); },
                  [&](const agent::OpenStore& e) {
                    tuning_.lead_round(agent_.lifecycle().order());

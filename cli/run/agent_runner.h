@@ -41,9 +41,9 @@ class AgentRunner {
  public:
   struct Handlers {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
-    std::function<void(transport::HostedCoordinator&)> on_hosting;
+    std::function<void(transport::CoordinatorServer&)> on_hosting;
     // This node's door is open, through which it may come to host the coordinator.
-    std::function<void(transport::HostedCoordinator&)> on_door = {};
+    std::function<void(transport::CoordinatorServer&)> on_door = {};
     // The agent is done; nothing of the job is left on this node. Called once, with what is known of the first failure
     // if it was on another node (report::details_of).
     std::function<void(protocol::Verdict, std::string details)> finished;

@@ -13,48 +13,61 @@ namespace elastic::run {
 
 JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own,
                                Handlers handlers)
-    : job_(settings.worker.run_id), has_doors_(!settings.meeting.alone && settings.meeting.has_door) {
-  const auto on_event = std::move(handlers.on_event);
+    : on_event_(std::move(handlers.on_event)),
+      job_(settings.worker.run_id),
+      has_doors_(!settings.meeting.alone && settings.meeting.has_door) {
+  const auto on_received = [this](std::span<const std::uint8_t> bytes) {
+    on_event_(agent::LinkReceived{{bytes.begin(), bytes.end()}});
+  };
   if (settings.meeting.alone) {
-    host_ = std::make_unique<transport::CoordinatorHost>(
-        loop, settings.worker.run_id,
-        [on_event](protocol::CoordinatorMessage message) { on_event(agent::FromCoordinator{std::move(message)}); });
-    handlers.on_hosting(*host_);
+    own_ = transport::CoordinatorServer::for_only_node(
+        loop, job_, own,
+        {.on_data = on_received, .on_end = [this] { on_event_(agent::LinkBroken{"it closed the connection"}); }});
+    handlers.on_hosting(*own_);
     return;
   }
   connection_ = std::make_unique<transport::CoordinatorConnection>(
       loop, settings.meeting, own,
       transport::CoordinatorConnection::Handlers{
           .on_connected =
-              [this, on_event](bool local) {
-                on_event(agent::LinkConnected{.nonce = transport::random_nonce(),
-                                              .local = local,
-                                              .secret = connection_->secret(),
-                                              .door = connection_->door_port(),
-                                              .is_same_place = connection_->is_at_session_place(),
-                                              .may_begin = connection_->may_begin()});
+              [this](bool local) {
+                on_event_(agent::LinkConnected{.nonce = transport::random_nonce(),
+                                               .local = local,
+                                               .secret = connection_->secret(),
+                                               .door = connection_->door_port(),
+                                               .is_same_place = connection_->is_at_session_place(),
+                                               .may_begin = connection_->may_begin()});
               },
           .on_broken =
-              [this, on_event](std::string why, bool has_refused) {
-                on_event(agent::LinkBroken{std::move(why), has_refused, connection_->is_further()});
+              [this](std::string why, bool has_refused) {
+                on_event_(agent::LinkBroken{std::move(why), has_refused, connection_->is_further()});
               },
-          .on_received =
-              [on_event](std::span<const std::uint8_t> bytes) {
-                on_event(agent::LinkReceived{{bytes.begin(), bytes.end()}});
-              },
+          .on_received = on_received,
           .on_hosting = std::move(handlers.on_hosting),
           .on_door = std::move(handlers.on_door),
-          .on_hopeless = [on_event](std::string why) { on_event(agent::GivenUp{std::move(why)}); }},
+          .on_hopeless = [this](std::string why) { on_event_(agent::GivenUp{std::move(why)}); }},
       settings.meeting.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
 }
 
 void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Link& link) {
+  if (own_) {
+    own_->connect();
+    return on_event_(agent::LinkConnected{.nonce = transport::random_nonce(), .local = true});
+  }
   if (effect.to) {
     return connection_->connect_to({.addresses = split(effect.to->addresses, ' '),
                                     .port = effect.to->port,
                                     .is_own_door = effect.to->agent == link.agent()});
   }
   connection_->connect({.belongs = link.own_incarnation() != 0, .has_met_it = link.term() != 0});
+}
+
+void JobCoordinator::perform(const agent::Link::Disconnect& effect) {
+  return own_ ? own_->disconnect() : connection_->disconnect(effect.is_stranger);
+}
+
+void JobCoordinator::perform(const agent::Link::Write& effect) {
+  return own_ ? own_->receive(effect.bytes) : connection_->write(effect.bytes);
 }
 
 void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
@@ -73,7 +86,7 @@ void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
 }
 
 std::optional<JobCoordinator::Address> JobCoordinator::address_elsewhere() const {
-  if (host_ || connection_->is_at_home()) return {};
+  if (own_ || connection_->is_at_home()) return {};
   return Address{connection_->reached_at(), connection_->reached_port()};
 }
 

@@ -10,13 +10,13 @@
 #include "cli/run/launch_settings.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/transport/coordinator_connection.h"
-#include "rendezvous/transport/coordinator_host.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "src/net/loop.h"
 #include "src/status/lead.h"
 
 namespace elastic::run {
 
-// The job's coordinator as this node's agent reaches it: in this process where the job has one node, over a connection
+// The job's coordinator as this node's agent reaches it: in this process where the job has one node, over the network
 // otherwise; then it may be hosted by this process, too.
 class JobCoordinator {
  public:
@@ -24,9 +24,9 @@ class JobCoordinator {
     // What becomes of the connection, and what the coordinator says.
     std::function<void(agent::AgentEvent)> on_event;
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
-    std::function<void(transport::HostedCoordinator&)> on_hosting;
+    std::function<void(transport::CoordinatorServer&)> on_hosting;
     // This node's door is open, through which it may come to host the coordinator.
-    std::function<void(transport::HostedCoordinator&)> on_door;
+    std::function<void(transport::CoordinatorServer&)> on_door;
     // Gets connections to the worker store where the store has the coordinator's port.
     transport::CoordinatorConnection::ToStore to_store;
   };
@@ -35,9 +35,8 @@ class JobCoordinator {
 
   // What the agent's `link` wants done.
   void perform(const agent::Link::Connect& effect, const agent::Link& link);
-  void perform(const agent::Link::Disconnect& effect) { connection_->disconnect(effect.is_stranger); }
-  void perform(const agent::Link::Write& effect) { connection_->write(effect.bytes); }
-  void perform(const agent::ToCoordinator& effect) { host_->on(effect.message); }
+  void perform(const agent::Link::Disconnect& effect);
+  void perform(const agent::Link::Write& effect);
 
   // This node's door says from now on what the agent's `link` knows of the coordinator.
   void renew_door(const agent::Link& link, std::int64_t now_ms);
@@ -59,7 +58,7 @@ class JobCoordinator {
   // Who is to be told when this process has ended: the coordinator, or those who may succeed it if it ends, too.
   std::vector<Address> listeners(const agent::Link& link) const;
   // The coordinator is in this process.
-  bool is_hosted_here() const { return host_ != nullptr || connection_->hosts(); }
+  bool is_hosted_here() const { return own_ != nullptr || connection_->hosts(); }
   // The coordinator in this process that other nodes connect to; null if there is none.
   transport::CoordinatorServer* server() const { return connection_ ? connection_->server() : nullptr; }
   // Takes back what leads other nodes to server(); `done` is called when that has been tried.
@@ -70,12 +69,13 @@ class JobCoordinator {
  private:
   void remember(std::optional<Address> elsewhere);
 
+  std::function<void(agent::AgentEvent)> on_event_;
   std::string job_;
   bool has_doors_;
   std::optional<Address> elsewhere_;  // address_elsewhere() when the agent was attached last
   bool is_elsewhere_on_this_host_ = false;
   // One of the two is there.
-  std::unique_ptr<transport::CoordinatorHost> host_;
+  std::unique_ptr<transport::CoordinatorServer> own_;
   std::unique_ptr<transport::CoordinatorConnection> connection_;
 };
 

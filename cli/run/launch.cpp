@@ -25,7 +25,7 @@
 #include "cli/run/recording_file.h"
 #include "cli/run/status_host.h"
 #include "health/report/drain_line.h"
-#include "rendezvous/transport/hosted_coordinator.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "src/base/console.h"
 #include "src/base/limits.h"
 #include "src/base/log.h"
@@ -208,7 +208,7 @@ void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event)
 
 // Connects a coordinator that is in this process, or may come to be here through this node's door, with HTTP, recording
 // and the reports of its checks.
-void attend_to(transport::HostedCoordinator& coordinator, const std::string& job, RecordingFile* recording,
+void attend_to(transport::CoordinatorServer& coordinator, const std::string& job, RecordingFile* recording,
                CheckReporter& reporter, StatusHost& status) {
   coordinator.on_judged([&, job](const std::string& of_job, const coordinator::CheckJudged& check) {
     if (of_job == job) status.checked(job, reporter.judged(job, check));
@@ -286,17 +286,17 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   on_event.begin(loop);
   protocol::Verdict verdict;
   std::string details;  // see AgentRunner::Handlers::finished
-  transport::HostedCoordinator* door = nullptr;
+  transport::CoordinatorServer* door = nullptr;
   AgentRunner agent(loop, settings, files, logs, directory, context, std::move(guardian),
                     {.on_hosting =
-                         [&](transport::HostedCoordinator& coordinator) {
+                         [&](transport::CoordinatorServer& coordinator) {
                            if (&coordinator != door) {
                              attend_to(coordinator, settings.worker.run_id, recording, reporter, status_host);
                            }
                            status_host.set_coordinator(&coordinator);
                          },
                      .on_door =
-                         [&](transport::HostedCoordinator& opened) {
+                         [&](transport::CoordinatorServer& opened) {
                            // Its first event as a coordinator may come before this node's own agent knows of it.
                            door = &opened;
                            attend_to(opened, settings.worker.run_id, recording, reporter, status_host);

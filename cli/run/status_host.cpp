@@ -40,7 +40,7 @@ StatusHost::StatusHost(net::Loop& loop, const std::string& secret, bool is_open)
   desk_.set_elsewhere([this] { return node_ ? node_().endpoint : ""; });
 }
 
-void StatusHost::set_coordinator(transport::HostedCoordinator* coordinator) {
+void StatusHost::set_coordinator(transport::CoordinatorServer* coordinator) {
   coordinator_ = coordinator;
   if (coordinator == nullptr) return desk_.set_coordinator({}, {});
   desk_.set_coordinator(

@@ -12,7 +12,7 @@
 
 #include "cli/run/order_desk.h"
 #include "health/report/health_report.h"
-#include "rendezvous/transport/hosted_coordinator.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "src/base/result.h"
 #include "src/net/http_server.h"
 #include "src/net/loop.h"
@@ -39,7 +39,7 @@ class StatusHost {
   // Sets the function that says where the coordinator of this node's job is, in the same way.
   void set_whereabouts(std::function<status::Whereabouts()> whereabouts) { whereabouts_ = std::move(whereabouts); }
   // The coordinator in this process, which must live until it is replaced; null: it is in another process.
-  void set_coordinator(transport::HostedCoordinator* coordinator);
+  void set_coordinator(transport::CoordinatorServer* coordinator);
   // The check of a job is over, with this result.
   void checked(const std::string& job, const health::HealthReport& report);
 
@@ -72,7 +72,7 @@ class StatusHost {
   std::int64_t began_ms_;
   std::function<status::Node()> node_;
   std::function<status::Whereabouts()> whereabouts_;
-  transport::HostedCoordinator* coordinator_ = nullptr;
+  transport::CoordinatorServer* coordinator_ = nullptr;
   OrderDesk desk_;
   std::map<std::string, Checks> checks_;  // by job
   std::map<std::pair<status::Page, status::View>, Made> made_;

@@ -82,11 +82,11 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
                    [&](Link::Disconnect& e) { out.emplace_back(e); },
                    [&](Link::Write& e) { out.emplace_back(std::move(e)); },
                    [&](Link::Log& e) { out.emplace_back(std::move(e)); },
-                   [&](Link::HandOver& e) { out.emplace_back(Effect(ToCoordinator{std::move(e.message)})); },
                    [&](Link::Joining&) { perform(link_.send(joins()), now_ms, out); },
                    [&](Link::Attached&) { to_lifecycle(Attached{}, now_ms, out); },
                    [&](Link::Detached& e) {
-                     out.emplace_back(Link::Log{e.why});
+                     // The coordinator closes the connection behind its last message.
+                     if (!lifecycle_.is_dismissed()) out.emplace_back(Link::Log{e.why});
                      to_lifecycle(Detached{e.votes_for_ms}, now_ms, out);
                    },
                    [&](Link::Deliver& e) { on(e.message, now_ms, out); },

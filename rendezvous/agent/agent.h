@@ -36,7 +36,7 @@ struct LinkTimerFired {};  // the timer of StartLinkTimer
 // Link::supports_own(), and there is no coordinator of the job in this process any more. It may have said so when the
 // agent had no session with it.
 struct OwnCoordinatorOver {};
-// Of a coordinator in this process the messages come as FromCoordinator, of another one in the bytes of LinkReceived.
+// The coordinator's messages come in the bytes of LinkReceived.
 using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, LinkTimerFired, OwnCoordinatorOver>;
 
 // --- Effects: what an agent wants done beside the effects of its life cycle. ---
@@ -46,8 +46,8 @@ using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, 
 struct StartLinkTimer {
   std::int64_t delay_ms = 0;  // the timer that runs is replaced
 };
-// ToCoordinator is wanted of a coordinator in this process only; for another one the message is in the bytes of
-// Link::Write. Link::Deliver is for the log: the effects of the message follow it.
+// Messages to the coordinator are in the bytes of Link::Write: ToCoordinator is not among these. Link::Deliver is for
+// the log: the effects of the message follow it.
 using AgentEffect =
     std::variant<Effect, Link::Connect, Link::Disconnect, Link::Write, Link::Deliver, Link::Log, StartLinkTimer>;
 using AgentEffects = std::vector<AgentEffect>;

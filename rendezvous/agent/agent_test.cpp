@@ -335,8 +335,13 @@ TEST_CASE("who is dismissed connects no more, and its workers have their time to
   tied.say(EndJob{{.outcome = Verdict::Outcome::kStopped}});
   CHECK(tied.signal() == SIGTERM);
   tied.say(Dismiss{});
+  const auto lines = [&] {
+    return std::ranges::count_if(tied.log, [](const auto& done) { return std::holds_alternative<Link::Log>(done); });
+  };
+  const auto before = lines();
   tied.broken();  // the coordinator has closed the connection
   tied.pass(25'000);
+  CHECK(lines() == before);
   CHECK(tied.sessions() == 1);
   CHECK(tied.signal() == SIGTERM);  // and no SIGKILL because of a lease
   tied.all_gone();
@@ -415,34 +420,4 @@ TEST_CASE("a timer is asked for when the next deadline changes, and not for each
   tied.log.clear();
   for (int rank = 0; rank < 2; ++rank) tied.event(WorkerStarted{rank, 100 + rank});
   for (const AgentEffect& effect : tied.log) CHECK(!std::holds_alternative<StartLinkTimer>(effect));
-}
-
-TEST_CASE(
-    "an agent whose coordinator is in its process hands messages over, and has neither a connection nor a timer for "
-    "it") {
-  Agent agent({.local_world_size = 1}, {.job = "j", .in_process = true});
-  // The messages to the coordinator; all effects are those of a life cycle.
-  const auto on = [&](const Event& event) {
-    std::vector<AgentMessage> told;
-    for (const AgentEffect& effect : agent.on_event(event, 1000)) {
-      REQUIRE(std::holds_alternative<Effect>(effect));
-      if (const auto* message = std::get_if<ToCoordinator>(&std::get<Effect>(effect))) told.push_back(message->message);
-    }
-    return told;
-  };
-  const auto joined = on(Begin{});
-  REQUIRE(joined.size() == 1);
-  CHECK(std::holds_alternative<NodeJoins>(joined[0]));
-  CHECK(agent.link().attached());
-  CHECK(on(FromCoordinator{PrepareRound{.place = {0, 1, 0, 1, 0, 1}, .membership = 1}}).empty());
-  CHECK(std::holds_alternative<StoreIsOpen>(on(StoreOpened{{"", 4000}}).at(0)));
-  CHECK(!agent.link().next_deadline_ms({.needs_lease = true}));
-  on(FromCoordinator{RunWorkers{0, {"", 4000}}});
-  on(WorkerStarted{0, 70});
-  CHECK(std::holds_alternative<WorkersSucceeded>(on(WorkerExited{0, {}, 5}).at(0)));
-  on(FromCoordinator{EndJob{}});
-  on(BackgroundFound{});
-  on(AllGone{});
-  on(FromCoordinator{Dismiss{}});
-  CHECK(on(SignalReceived{SIGTERM}).empty());
 }

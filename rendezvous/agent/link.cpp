@@ -22,10 +22,6 @@ constexpr const char* kSaysNothing = "it accepts the connection, but sends nothi
 
 Link::Effects Link::begin(std::int64_t now_ms) {
   began_ms_ = now_ms;
-  if (settings_.in_process) {
-    state_ = State::kAttached;
-    return {Joining{}, Attached{}};
-  }
   rest(0, now_ms);
   return look({}, now_ms);
 }
@@ -219,7 +215,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
 
 Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   Effects out;
-  if (state_ == State::kOver || settings_.in_process) return out;
+  if (state_ == State::kOver) return out;
   judge_lease(owner, now_ms, out);
   if (!out.empty()) return out;  // it changes what the owner knows
   // It cannot look for the coordinator while its workers end.
@@ -269,7 +265,6 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
 
 Link::Effects Link::send(const AgentMessage& message) {
   Effects out;
-  if (settings_.in_process) return {HandOver{message}};
   const auto* leaves = std::get_if<NodeLeaves>(&message);
   const bool is_done = leaves != nullptr && leaves->signal == 0;
   if (is_done) search_.is_done();
@@ -297,7 +292,6 @@ Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64
 }
 
 Link::Effects Link::close() {
-  if (settings_.in_process) return {};
   Effects out;
   disconnect(out);
   session_.reset();
@@ -308,7 +302,7 @@ Link::Effects Link::close() {
 std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
   std::optional<std::int64_t> next;
   const auto at = [&](std::int64_t when_ms) { next = std::min(next.value_or(when_ms), when_ms); };
-  if (state_ == State::kOver || settings_.in_process) return {};
+  if (state_ == State::kOver) return {};
   if (owner.needs_lease && lease_until_ms_) at(*lease_until_ms_);
   switch (state_) {
     case State::kResting:
@@ -462,10 +456,6 @@ bool Link::has_lasted(std::int64_t now_ms) {
 }
 
 void Link::check_invariants() const {
-  if (settings_.in_process) {
-    ELASTIC_CHECK(!has_connection_ && !session_ && !lease_until_ms_);
-    return;
-  }
   const bool is_greeted = state_ == State::kGreeting || state_ == State::kAttached;
   ELASTIC_CHECK(has_connection_ == (is_greeted || state_ == State::kConnecting));
   ELASTIC_CHECK(session_.has_value() == is_greeted);

@@ -36,9 +36,6 @@ struct LinkSettings {
   // What a connection says that was broken tells more than that nothing came: a place that knows where it leads.
   bool place_explains = false;
   bool local = false;  // the coordinator is in this process: when it is silent, so are we
-  // The coordinator is in this process and this node is its only one: messages are handed over as they are. There is no
-  // connection, and no lease, that could be lost.
-  bool in_process = false;
 };
 
 // An agent's tie to the coordinator: it connects, introduces itself, keeps the lease, and connects again when the
@@ -60,10 +57,6 @@ class Link {
   struct Write {
     protocol::ByteString bytes;
   };
-  // A message for a coordinator that is in_process.
-  struct HandOver {
-    protocol::AgentMessage message;
-  };
   struct Joining {};  // a session begins: the owner is to send NodeJoins
   struct Attached {};
   struct Detached {
@@ -81,8 +74,7 @@ class Link {
   struct Log {
     std::string text;
   };
-  using Effect =
-      std::variant<Connect, Disconnect, Write, HandOver, Joining, Attached, Detached, Deliver, LeaseOver, GiveUp, Log>;
+  using Effect = std::variant<Connect, Disconnect, Write, Joining, Attached, Detached, Deliver, LeaseOver, GiveUp, Log>;
   using Effects = std::vector<Effect>;
 
   // What the owner knows at the time of a call.

@@ -22,7 +22,6 @@ struct LinkBreaker {
   static void hear_before_it_is_attached(Link& link) { link.heard_ms_ = link.attached_ms_ - 1; }
   static void keep_alive_before_it_is_attached(Link& link) { link.keep_alive_at_ms_ = link.attached_ms_ - 1; }
   static void know_no_loss_timeout(Link& link) { link.lease_ = {0}; }
-  static void borrow(Link& link) { link.lease_until_ms_ = 1; }
 };
 
 }  // namespace elastic::agent
@@ -501,7 +500,6 @@ TEST_CASE("a link whose session, connection or times are not of its state is not
   CHECK(noticed(LinkBreaker::hear_before_it_is_attached) == times);
   CHECK(noticed(LinkBreaker::keep_alive_before_it_is_attached) == times);
   CHECK(noticed(LinkBreaker::know_no_loss_timeout) == "was_attached_ && lease_.loss_timeout_ms > 0");
-  CHECK(noticed(LinkBreaker::borrow, {.in_process = true}) == "!has_connection_ && !session_ && !lease_until_ms_");
 }
 
 TEST_CASE("a link does not connect while it has a connection") {

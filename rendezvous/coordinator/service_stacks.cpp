@@ -18,7 +18,9 @@ void Service::on(const StacksAsked& event, ServiceEffects& out) {
 StacksDesk::Nodes Service::nodes_of(const std::string& job) const {
   return [this, job] {
     const Coordinator* coordinator = find(job);
-    return coordinator != nullptr ? nodes_with_stacks(coordinator->roster()) : std::vector<StacksDesk::Node>();
+    auto nodes = coordinator != nullptr ? nodes_with_stacks(coordinator->roster()) : std::vector<StacksDesk::Node>();
+    if (nodes.size() == 1 && !settings_.only_node.empty()) nodes.front().name = settings_.only_node;
+    return nodes;
   };
 }
 

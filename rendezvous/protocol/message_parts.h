@@ -18,7 +18,7 @@
 namespace elastic::protocol {
 
 namespace bounds {
-// Bounds of texts, for the wire only: within a process they may be longer.
+// Bounds of texts: a sender cuts those that are longer.
 inline constexpr Bounds kName = at_most(limits::kAgentNameBytes);
 inline constexpr Bounds kText = at_most(limits::kAgentTextBytes);
 inline constexpr Bounds kCheck = at_most(limits::kAgentCheckBytes);

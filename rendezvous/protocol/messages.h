@@ -14,8 +14,7 @@
 #include "rendezvous/protocol/progress_parts.h"
 #include "rendezvous/protocol/succession_parts.h"
 
-// What agents and the coordinator tell each other, as plain values. Where both are in one process they
-// are handed over as they are; between nodes sessions carry them (session.h).
+// What agents and the coordinator tell each other, as plain values. Sessions carry them (session.h).
 //
 // Each struct has the list of its fields (src/base/fields.h), from which its bytes (codec.h) and its JSON in a
 // recording follow. Beside what every archive has, these lists use

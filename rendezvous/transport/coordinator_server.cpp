@@ -37,6 +37,7 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           .secret = settings_.secret,
           .only_job = settings_.only_job,
           .own_agent = settings_.own_agent,
+          .only_node = is_for_only_node() ? net::full_host_name() : "",
           .is_door = settings_.is_door,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },
@@ -47,10 +48,11 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           }};
 }
 
-CoordinatorServer::CoordinatorServer(net::Loop& loop, Settings settings)
+CoordinatorServer::CoordinatorServer(net::Loop& loop, Settings settings, net::Stream::Handlers only_agent)
     : loop_(loop),
       settings_(std::move(settings)),
-      service_(service_settings(), process::boottime_ms()),
+      only_agent_(std::move(only_agent)),
+      service_(service_settings(), now_ms()),
       visits_(loop),
       lingering_(loop),
       timer_(loop) {
@@ -72,6 +74,36 @@ Result<std::unique_ptr<CoordinatorServer>> CoordinatorServer::open(net::Loop& lo
         {protocol::random_id(process::random_number()), -1, std::move(addresses), server->port_});
   }
   return server;
+}
+
+// Neither end can fall silent without the other: after the first keep-alive none is due.
+std::unique_ptr<CoordinatorServer> CoordinatorServer::for_only_node(net::Loop& loop, const std::string& job,
+                                                                    protocol::AgentId own,
+                                                                    net::Stream::Handlers agent) {
+  return std::unique_ptr<CoordinatorServer>(
+      new CoordinatorServer(loop,
+                            {.address = {},
+                             .port = 0,
+                             .secret = {},
+                             .lease = {.loss_timeout_ms = limits::kMaxTimeoutSeconds * 1000},
+                             .only_job = job,
+                             .own_agent = own},
+                            std::move(agent)));
+}
+
+// Leases go on while the machine is suspended. An only node has none, and its workers are suspended with it.
+std::int64_t CoordinatorServer::now_ms() const {
+  return is_for_only_node() ? process::monotonic_ms() : process::boottime_ms();
+}
+
+void CoordinatorServer::connect() {
+  ELASTIC_CHECK(last_ == 0);  // a second session would wait until all leases of such a time are over
+  only_connection_ = ++last_;
+  on(coordinator::ConnectionOpened{only_connection_, random_nonce()});
+}
+
+void CoordinatorServer::receive(std::span<const std::uint8_t> bytes) {
+  if (only_connection_ != 0) on(coordinator::ConnectionRead{only_connection_, {bytes.begin(), bytes.end()}});
 }
 
 void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {
@@ -134,7 +166,7 @@ std::unique_ptr<net::Stream> CoordinatorServer::release(coordinator::ConnectionI
   return stream;
 }
 
-status::Coordinator CoordinatorServer::status() const { return service_.status(process::boottime_ms()); }
+status::Coordinator CoordinatorServer::status() const { return service_.status(now_ms()); }
 
 coordinator::OrderAnswered CoordinatorServer::order(const std::string& job, coordinator::OperatorOrder order) {
   on(coordinator::OrderGiven{job, std::move(order)});
@@ -148,9 +180,18 @@ void CoordinatorServer::collect_stacks(const std::string& job, OnStacks answered
   on(coordinator::StacksAsked{job, ticket});
 }
 
-void CoordinatorServer::on(const coordinator::ServiceEvent& event) {
-  coordinator::ServiceEffects effects = service_.on_event(event, process::boottime_ms());
-  for (coordinator::ServiceEffect& effect : effects) perform(effect);
+// Effects may bring about further events at once, which wait in the queue until all effects of the present one have
+// been carried out.
+void CoordinatorServer::on(coordinator::ServiceEvent event) {
+  events_.push_back(std::move(event));
+  if (std::exchange(deciding_, true)) return;
+  while (!events_.empty()) {
+    const coordinator::ServiceEvent next = std::move(events_.front());
+    events_.pop_front();
+    coordinator::ServiceEffects effects = service_.on_event(next, now_ms());
+    for (coordinator::ServiceEffect& effect : effects) perform(effect);
+  }
+  deciding_ = false;
   plan_timer();
   if (settings_.on_lead) {
     const coordinator::Lead lead = service_.lead_of(settings_.only_job);
@@ -162,6 +203,7 @@ void CoordinatorServer::on(const coordinator::ServiceEvent& event) {
 void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
   std::visit(Overloaded{
                  [&](coordinator::Write& e) {
+                   if (e.connection == only_connection_) return only_agent_.on_data(e.bytes);
                    const auto found = connections_.find(e.connection);
                    if (found == connections_.end()) return;
                    found->second.stream->write({e.bytes.begin(), e.bytes.end()});
@@ -172,6 +214,10 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    on(coordinator::ConnectionClosed{e.connection, "it read nothing"});
                  },
                  [&](const coordinator::Close& e) {
+                   if (e.connection == only_connection_) {
+                     only_connection_ = 0;
+                     return only_agent_.on_end();
+                   }
                    const auto found = connections_.find(e.connection);
                    if (found == connections_.end()) return;
                    std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
@@ -189,17 +235,25 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                  },
                  [&](const coordinator::TryDoorOf& e) { try_door(e); },
                  [&](const coordinator::AnnounceTo& e) { announce_to(e); },
-                 [&](const coordinator::Log& e) {
-                   const std::string text = e.job.empty() ? e.text : format("job {}: {}", printable(e.job), e.text);
-                   // A client that connects by mistake, or with another secret, mostly does so again and again.
-                   const bool is_news = e.event == kStranger && told_.size() < kTold && told_.insert(text).second;
-                   Json fields = e.fields.is_null() ? Json::object() : e.fields;
-                   fields.set("job", e.job);
-                   const bool warns = is_news || coordinator::is_warning(e.event);
-                   log::tell(warns ? log::Level::kWarning : log::Level::kInfo, e.event, text, fields);
-                 },
+                 [&](const coordinator::Log& e) { tell(e); },
              },
              effect);
+}
+
+void CoordinatorServer::tell(const coordinator::Log& line) {
+  const bool is_named = !line.job.empty() && !is_for_only_node();
+  const std::string text = is_named ? format("job {}: {}", printable(line.job), line.text) : line.text;
+  // A client that connects by mistake, or with another secret, mostly does so again and again.
+  const bool is_news = line.event == kStranger && told_.size() < kTold && told_.insert(text).second;
+  Json fields = line.fields.is_null() ? Json::object() : line.fields;
+  if (!is_for_only_node()) fields.set("job", line.job);
+  log::Level level = is_news || coordinator::is_warning(line.event) ? log::Level::kWarning : log::Level::kInfo;
+  // The only node says both in its own words. The end is logged here for programs only.
+  if (is_for_only_node()) {
+    if (line.event == coordinator::kRoundFormed) return;
+    if (line.event == coordinator::kJobEnds) level = log::Level::kDebug;
+  }
+  log::tell(level, line.event, text, fields);
 }
 
 void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
@@ -213,7 +267,7 @@ void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
 }
 
 std::optional<locate::Entry> CoordinatorServer::entry(const std::string& job) const {
-  auto entry = service_.entry(job, process::boottime_ms());
+  auto entry = service_.entry(job, now_ms());
   if (entry) entry->leader.port = port_;  // the address is the caller's
   return entry;
 }
@@ -236,7 +290,7 @@ void CoordinatorServer::plan_timer() {
   if (next_ms == timer_at_ms_) return;
   timer_at_ms_ = next_ms;
   if (!next_ms) return timer_.stop();
-  timer_.start(std::max<std::int64_t>(*next_ms - process::boottime_ms(), 0), [this] {
+  timer_.start(std::max<std::int64_t>(*next_ms - now_ms(), 0), [this] {
     timer_at_ms_.reset();
     on(coordinator::ServiceTime{});
   });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,16 +16,17 @@
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/door_probe.h"
-#include "rendezvous/transport/hosted_coordinator.h"
 #include "src/base/result.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
 #include "src/net/tcp.h"
+#include "src/status/snapshot.h"
 
 namespace elastic::transport {
 
-// What listens at an endpoint: coordinator::Service on sockets, for any number of jobs.
-class CoordinatorServer final : public HostedCoordinator {
+// What listens at an endpoint: coordinator::Service on sockets, for any number of jobs. Or it listens nowhere, for the
+// only node of a job, which is in this process.
+class CoordinatorServer {
  public:
   struct Settings {
     std::string address;  // numeric; empty: all addresses
@@ -45,6 +47,18 @@ class CoordinatorServer final : public HostedCoordinator {
 
   // Listens and serves from the next turn of the loop on. Fails as net::Listener::open does.
   static Result<std::unique_ptr<CoordinatorServer>> open(net::Loop& loop, Settings settings);
+  CoordinatorServer(const CoordinatorServer&) = delete;
+  CoordinatorServer& operator=(const CoordinatorServer&) = delete;
+
+  // The coordinator of a job of one node, whose agent has a connection without a socket: it gets what comes on it by
+  // `agent`, also while connect() or receive() has not returned.
+  static std::unique_ptr<CoordinatorServer> for_only_node(net::Loop& loop, const std::string& job,
+                                                          protocol::AgentId own, net::Stream::Handlers agent);
+  // That agent begins its connection, once; and sends on it.
+  void connect();
+  void receive(std::span<const std::uint8_t> bytes);
+  // It is done with it. The coordinator, which ends with its only node, does not hear of that.
+  void disconnect() { only_connection_ = 0; }
 
   // What the node's agent knows of the coordinator, if this is its door.
   void set_door(const coordinator::DoorIs& door) { on(door); }
@@ -55,17 +69,27 @@ class CoordinatorServer final : public HostedCoordinator {
   void leave(int signal) { on(coordinator::ProcessLeaves{signal}); }
   bool only_ends() const { return service_.only_ends(); }
 
-  void record(const std::string& job, std::function<void(std::string_view line)> write) override;
-  void on_judged(std::function<void(const std::string& job, const coordinator::CheckJudged& check)> call) override {
+  // From now on `write` gets the recording of this job's coordinator, line by line. To be called before an agent joins.
+  void record(const std::string& job, std::function<void(std::string_view line)> write);
+  // `call` is called whenever the check of a round of a job is over.
+  void on_judged(std::function<void(const std::string& job, const coordinator::CheckJudged& check)> call) {
     on_judged_ = std::move(call);
   }
-  void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) override {
+  // `take` gets the connections that begin with an HTTP request, with what they have sent so far. Until it is called
+  // they are refused as strangers.
+  void on_http(std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> take) {
     to_http_ = std::move(take);
   }
-  bool has_other_jobs(const std::string& job) const override { return service_.jobs() > (serves(job) ? 1U : 0U); }
-  status::Coordinator status() const override;
-  coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order) override;
-  void collect_stacks(const std::string& job, OnStacks answered) override;
+  // It serves jobs with other names.
+  bool has_other_jobs(const std::string& job) const { return service_.jobs() > (serves(job) ? 1U : 0U); }
+  // The status of its jobs.
+  status::Coordinator status() const;
+  // Carries out an operator's order in a job; an empty name is that of the only job.
+  coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order);
+  // Collects what the workers of a job are doing; an empty name is that of the only job. `answered` gets the document,
+  // as JSON, or why there is none; it is called once, at once or later, and never after this object has gone.
+  using OnStacks = std::function<void(const coordinator::StacksAnswered& answer)>;
+  void collect_stacks(const std::string& job, OnStacks answered);
 
   // Jobs may begin here from now on, or may not any more: Settings::is_door.
   void be_door(bool is_door) { service_.be_door(is_door); }
@@ -98,21 +122,30 @@ class CoordinatorServer final : public HostedCoordinator {
     bool begun = false;  // its first bytes have been read
   };
 
-  CoordinatorServer(net::Loop& loop, Settings settings);
+  CoordinatorServer(net::Loop& loop, Settings settings, net::Stream::Handlers only_agent = {});
   coordinator::ServiceSettings service_settings();
   void accept(std::unique_ptr<net::Stream> stream);
   void read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes);
   // Removes a connection that is no agent's, for another receiver.
   std::unique_ptr<net::Stream> release(coordinator::ConnectionId id, std::string why);
-  void on(const coordinator::ServiceEvent& event);
+  void on(coordinator::ServiceEvent event);
   void perform(coordinator::ServiceEffect& effect);
   void try_door(const coordinator::TryDoorOf& door);
   void announce_to(const coordinator::AnnounceTo& there);
   void plan_timer();
+  void tell(const coordinator::Log& line);
   void tell_if_idle();
+  // It is that of a job of one node.
+  bool is_for_only_node() const { return only_agent_.on_data != nullptr; }
+  // The time of service_, in milliseconds.
+  std::int64_t now_ms() const;
 
   net::Loop& loop_;
   Settings settings_;
+  net::Stream::Handlers only_agent_;               // empty: agents connect by sockets
+  coordinator::ConnectionId only_connection_ = 0;  // of that agent; 0: none
+  std::deque<coordinator::ServiceEvent> events_;
+  bool deciding_ = false;
   std::unique_ptr<net::Listener> listener_;
   std::uint16_t port_ = 0;
   coordinator::Service service_;

@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "rendezvous/agent/agent.h"
-#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/service.h"
+#include "src/base/limits.h"
 #include "src/base/overloaded.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -24,7 +25,8 @@ using namespace elastic;
 namespace {
 
 constexpr int kWorkers = 8;
-constexpr protocol::NodeId kNode = 0;
+constexpr protocol::AgentId kAgent = 1;
+constexpr coordinator::ConnectionId kConnection = 1;
 constexpr std::int64_t kSecondMs = 1000;
 constexpr int kSecondsPerHour = 3600;
 // Short, so that a round always ends before the next crash, even if the agent waits half a second for an order, as it
@@ -49,12 +51,15 @@ class Job {
       : random_(seed_of_this_run()),
         crashes_left_(crashes),
         max_restarts_(max_restarts),
-        coordinator_({}),
+        service_({.lease = {.loss_timeout_ms = limits::kMaxTimeoutSeconds * 1000},
+                  .own_agent = kAgent,
+                  .random = [number = std::uint64_t{0}]() mutable { return ++number; }},
+                 0),
         agent_({.local_world_size = kWorkers,
                 .shutdown_timeout_ms = kShutdownTimeoutMs,
                 .logs = true,
                 .terms = {.max_restarts = max_restarts}},
-               {.in_process = true}) {
+               {.agent = kAgent, .local = true}) {
     on(agent::Begin{});
   }
 
@@ -110,17 +115,15 @@ class Job {
     coming_.push({now_ms_ + delay_ms, order_++, kind, rank, subject, exit});
   }
 
-  void on(agent::Event event) {
+  void on(agent::AgentEvent event) {
     events_.push_back(std::move(event));
     if (deciding_) return;
     deciding_ = true;
     while (!events_.empty()) {
-      const agent::Event next = std::move(events_.front());
+      const agent::AgentEvent next = std::move(events_.front());
       events_.pop_front();
       for (const agent::AgentEffect& effect : agent_.on_event(next, now_ms_)) {
-        const auto* known = std::get_if<agent::Effect>(&effect);
-        must(known != nullptr, "nothing is done about a connection");
-        std::visit([this](const auto& wanted) { perform(wanted); }, *known);
+        std::visit([this](const auto& wanted) { perform(wanted); }, effect);
       }
     }
     deciding_ = false;
@@ -128,15 +131,31 @@ class Job {
 
   // --- Effects of the agent ---
 
-  void perform(const agent::ToCoordinator& effect) {
-    for (coordinator::Effect& wanted :
-         coordinator_.on_event(coordinator::MessageReceived{kNode, effect.message}, now_ms_)) {
-      auto* send = std::get_if<coordinator::Send>(&wanted);
-      if (send == nullptr) continue;
-      must(send->to == kNode, "a message goes to the only node");
-      on(agent::FromCoordinator{std::move(send->message)});
+  void perform(const agent::Effect& effect) {
+    std::visit([this](const auto& wanted) { perform(wanted); }, effect);
+  }
+
+  void perform(const agent::Link::Connect&) {
+    must(rounds_ == 0, "the connection is never lost");
+    service_.on_event(coordinator::ConnectionOpened{kConnection}, now_ms_);
+    on(agent::LinkConnected{});
+  }
+  void perform(const agent::Link::Disconnect&) {
+    service_.on_event(coordinator::ConnectionClosed{kConnection, "its connection ended"}, now_ms_);
+  }
+  void perform(const agent::Link::Write& effect) {
+    for (const coordinator::ServiceEffect& wanted :
+         service_.on_event(coordinator::ConnectionRead{kConnection, effect.bytes}, now_ms_)) {
+      const auto* write = std::get_if<coordinator::Write>(&wanted);
+      if (write == nullptr) continue;
+      must(write->connection == kConnection, "bytes go to the only node");
+      on(agent::LinkReceived{write->bytes});
     }
   }
+  void perform(const agent::Link::Deliver&) {}
+  void perform(const agent::Link::Log&) {}
+  void perform(const agent::StartLinkTimer&) {}  // no answer is late
+  void perform(const agent::ToCoordinator&) { must(false, "the link has written it"); }
 
   void perform(const agent::OpenStore&) {
     must(store_port_ == 0, "the store of the last round is closed before the next is opened");
@@ -295,9 +314,9 @@ class Job {
   std::mt19937_64 random_;
   int crashes_left_;
   int max_restarts_;
-  coordinator::Coordinator coordinator_;
+  coordinator::Service service_;
   agent::Agent agent_;
-  std::deque<agent::Event> events_;
+  std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
   std::priority_queue<Coming> coming_;
   std::int64_t now_ms_ = 0;

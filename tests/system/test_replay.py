@@ -44,7 +44,7 @@ def test_a_recorded_job_is_replayed_with_its_decisions_and_their_reasons(elastic
     failures = [step["event"]["failure"] for step in steps if step["event"].get("message") == "worker-failed"]
     assert [(failure["rank"], failure["exit"]["code"]) for failure in failures] == [(0, 3), (0, 3)]
     prepared = [sent for step in steps for sent in step["sent"] if sent.get("message") == "prepare-round"][-1]
-    assert (prepared["to"], prepared["round"], prepared["restart_count"], prepared["max_restarts"]) == ([0], 2, 2, 3)
+    assert (prepared["to"], prepared["round"], prepared["restart_count"], prepared["max_restarts"]) == ([1], 2, 2, 3)
     assert (prepared["place"]["node_rank"], prepared["place"]["world_size"]) == (0, 1)
     assert re.fullmatch(failure, prepared["reason"]), prepared
     assert ("running", 2, 1) in [(step["state"], step["round"], step["nodes"]) for step in steps]
@@ -66,12 +66,12 @@ def test_a_recording_is_a_line_of_json_for_each_event(recorded):
 def test_a_recording_that_was_cut_off_is_replayed_as_far_as_it_goes_and_says_so(elastic_run, recorded, tmp_path):
     whole = elastic_run("--replay", recorded).stdout
     lines = recorded.read_bytes().splitlines(keepends=True)
-    (tmp_path / "cut").write_bytes(b"".join(lines[:4]) + lines[4][:20])
+    (tmp_path / "cut").write_bytes(b"".join(lines[:5]) + lines[5][:20])
     result = elastic_run("--replay=cut")
     assert (result.returncode, result.stderr) == (0, ""), result
     *steps, last = result.stdout.splitlines(keepends=True)
     assert whole.startswith("".join(steps)) and len(steps) == 4
-    assert json.loads(last) == {"quiet": 0, "end": "unfinished", "verdict": None, "cut_off_line": 5}
+    assert json.loads(last) == {"quiet": 0, "end": "unfinished", "verdict": None, "cut_off_line": 6}
 
 
 @pytest.mark.parametrize("number, line, problem", [
