@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 
+#include "cli/limits.h"
 #include "cli/lost_value.h"
 #include "health/progress/step_pattern.h"
 #include "rendezvous/agent/event_commands.h"
@@ -12,6 +13,7 @@
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
+#include "src/output/limits.h"
 
 namespace elastic::cli {
 namespace {

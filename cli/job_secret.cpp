@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "cli/flag_checks.h"
+#include "cli/limits.h"
 #include "cli/run/worker_environment.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/job_secret.h"
+#include "cli/limits.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "cli/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::cli::detect {

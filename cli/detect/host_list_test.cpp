@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "src/base/limits.h"
+#include "cli/limits.h"
 #include "src/base/text.h"
 
 using namespace elastic;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/detect/host_list.h"
+#include "cli/limits.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "cli/run/part_settings.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/meeting_settings.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/overloaded.h"
 #include "src/base/patience.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "health/probe/probe_process.h"
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/log.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"

@@ -13,8 +13,9 @@
 #include <map>
 #include <utility>
 
+#include "cli/run/limits.h"
 #include "health/probe/command.h"
-#include "src/base/limits.h"
+#include "rendezvous/agent/limits.h"
 #include "src/process/children.h"
 #include "src/process/descendants.h"
 #include "src/process/descriptors.h"

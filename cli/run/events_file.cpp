@@ -3,7 +3,7 @@
 #include <ctime>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "cli/run/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/process/clock.h"

@@ -44,6 +44,8 @@ struct EvidenceTimes {
   std::optional<std::int64_t> of_part_ms = {};  // the limit of each part; nothing: its own (evidence::limit_ms)
 };
 // With these times a collection is over within so many milliseconds.
+// | evidence of a node: all of it; its files | {kEvidenceMs}; 1 s | what has not come is late; the files are written
+// without being waited for |
 inline constexpr std::int64_t kEvidenceMs = 16'000;
 
 // What all collections of a node have in common.

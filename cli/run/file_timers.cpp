@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "health/timers/limits.h"
 #include "src/base/log.h"
 #include "src/base/screen_text.h"
 #include "src/base/signals.h"

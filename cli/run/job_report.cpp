@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "cli/run/whole_file.h"
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/log.h"
 #include "src/base/read_file.h"
 #include "src/base/text.h"

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "health/progress/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 

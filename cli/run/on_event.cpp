@@ -8,7 +8,7 @@
 
 #include "cli/run/event_command_process.h"
 #include "cli/run/event_log.h"
-#include "src/base/limits.h"
+#include "cli/run/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::run {

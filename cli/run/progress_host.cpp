@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "health/progress/limits.h"
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 

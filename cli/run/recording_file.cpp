@@ -1,6 +1,6 @@
 #include "cli/run/recording_file.h"
 
-#include "src/base/limits.h"
+#include "cli/run/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 

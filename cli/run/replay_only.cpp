@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/replay.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"

@@ -18,6 +18,8 @@ namespace elastic::run {
 namespace {
 
 // Until a reader says what the kernel knows of a process: no lock delays that, but a busy host may.
+// | `--stacks`: the time until a process is begun, that reading its memory may take, and all | {kBeginMs}, {kMemoryMs},
+// {kCollectionMs} | that process has no stack, and the page says why |
 constexpr std::int64_t kBeginMs = 5'000;
 constexpr std::int64_t kMemoryMs = 1'000;       // from then on, until it has read the process's memory
 constexpr std::int64_t kCollectionMs = 10'000;  // for all

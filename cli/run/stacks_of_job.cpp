@@ -7,9 +7,9 @@
 
 #include "cli/run/order_desk.h"
 #include "cli/run/proven_request.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/net/limits.h"
 #include "src/net/loop.h"
 #include "src/process/signal_source.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "rendezvous/coordinator/check_figures.h"
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/proof.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 #include "src/net/http/query.h"
 #include "src/process/clock.h"

@@ -11,14 +11,16 @@
 
 namespace elastic::evidence {
 
-// The bounds of what is kept of a dump: groups, and ranks of one group's list. Of a dump's entries the newest are read.
+// | what is kept of a dump: entries, groups, members of a group; a name of a group, another text | the newest
+// {kFlightEntries}; {kFlightGroups}; {kFlightMembers}; {kFlightNameBytes}, {kFlightTextBytes} | the rest is left out,
+// and the result says so; of a longer list no member is known; a text is cut |
 inline constexpr std::size_t kFlightGroups = 256;
 inline constexpr std::size_t kFlightMembers = 65'536;
 inline constexpr std::size_t kFlightEntries = 32'768;
-// A name of a group; any other text.
 inline constexpr std::size_t kFlightNameBytes = 256;
 inline constexpr std::size_t kFlightTextBytes = 64;
-// A dump as JSON: its bytes, its levels, and the members of an object.
+// | a dump of PyTorch's flight recorder, as JSON of a control server | {kFlightJsonBytes}, {kFlightJsonLevels} levels,
+// {kFlightJsonMembers} members of an object | it is refused, with the reason |
 inline constexpr std::size_t kFlightJsonBytes = 16 * 1024 * 1024;
 inline constexpr std::size_t kFlightJsonLevels = 8;
 inline constexpr std::size_t kFlightJsonMembers = 4096;

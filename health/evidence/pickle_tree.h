@@ -11,7 +11,8 @@
 
 namespace elastic::evidence {
 
-// The bounds of a dump: its bytes, its values, how often values are put anywhere, and how deep they are nested.
+// | a dump of PyTorch's flight recorder, as a file | {kPickleBytes}, {kPickleValues} values that stand in
+// {kPicklePushes} places, {kPickleLevels} levels | it is refused, with the reason |
 inline constexpr std::size_t kPickleBytes = 32 * 1024 * 1024;
 inline constexpr std::size_t kPickleValues = 1024 * 1024;
 inline constexpr std::size_t kPicklePushes = 4 * kPickleValues;

@@ -8,7 +8,8 @@
 
 namespace elastic::evidence {
 
-// The bounds of a name of a kernel function, and of a file of /proc that is looked at.
+// | a file of a process in /proc; the name of the kernel function that it waits in | {kProcFileBytes}; {kWaitNameBytes}
+// | the rest is not read; the name is cut |
 inline constexpr std::size_t kWaitNameBytes = 64;
 inline constexpr std::size_t kProcFileBytes = 64 * 1024;
 

@@ -9,7 +9,7 @@
 
 namespace elastic::evidence {
 
-// One answer of RAS before its report, in bytes.
+// | an answer of NCCL's RAS before its report | {kRasLineBytes} | it is refused, with the reason |
 inline constexpr std::size_t kRasLineBytes = 1024;
 
 // A client's side of NCCL's RAS protocol (CLIENT PROTOCOL 2: NCCL 2.24 to 2.30), as values: whoever has a connection to

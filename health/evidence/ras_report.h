@@ -12,13 +12,14 @@
 
 namespace elastic::evidence {
 
-// The bounds of a report of NCCL's RAS: its bytes, its communicators, and the ranks of all of them together.
+// | a report of NCCL's RAS | {kRasBytes}, of JSON {kRasJsonLevels} levels and {kRasJsonMembers} members of an object |
+// it is refused, with the reason |
 inline constexpr std::size_t kRasBytes = 64 * 1024 * 1024;
+// | communicators of a RAS report; ranks of all of them; a host, a hash, a version | {kRasCommunicators} (as text
+// 4,096); {kRasRanks}; {kRasTextBytes} | the rest is left out and counted; a text is cut |
 inline constexpr std::size_t kRasCommunicators = 65'536;
 inline constexpr std::size_t kRasRanks = 262'144;
-// A host, a hash, a version.
 inline constexpr std::size_t kRasTextBytes = 128;
-// The levels of a report as JSON, and the members of an object.
 inline constexpr std::size_t kRasJsonLevels = 8;
 inline constexpr std::size_t kRasJsonMembers = 64;
 

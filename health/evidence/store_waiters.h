@@ -10,7 +10,8 @@
 
 namespace elastic::evidence {
 
-// The bounds of what is kept: keys that somebody waits for, a key, and the ranks that wait for one.
+// | keys of the worker store that are told as waited for; each of them | {kAwaitedKeys}; {kAwaitedKeyBytes} | those
+// with the most clients are kept; the key is cut |
 inline constexpr std::size_t kAwaitedKeys = 64;
 inline constexpr std::size_t kAwaitedKeyBytes = 128;
 

@@ -24,7 +24,7 @@ namespace {
 using hang::Source;
 using Worker = hang::EvidenceTask::Worker;
 
-// Of an environment.
+// | an environment that may name a control server | {kMostEnvironmentBytes} | what follows is not read |
 constexpr std::size_t kMostEnvironmentBytes = 4 * 1024 * 1024;
 
 struct Place {

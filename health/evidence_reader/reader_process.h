@@ -16,7 +16,8 @@ namespace elastic::evidence {
 
 inline constexpr const char* kEvidenceArgument = "--evidence-reader";
 
-// The most bytes of a task and of an answer, each with its line's end.
+// | a part of a node's evidence: a task and an answer; a process's memory, and its processor time (flight recorder and
+// RAS; the others but GPUs) | {kMostEvidenceBytes}; 3 GiB and 20 s; 512 MiB and 10 s | the part is lost |
 inline constexpr std::size_t kMostEvidenceBytes = 16 * 1024 * 1024;
 
 // For how long a part may take; then its process is killed.

@@ -14,6 +14,7 @@
 namespace elastic::evidence {
 
 // A larger dump is not read.
+// | a flight recorder's dump that is read: as a file; the time for each | {kMostDumpBytes}; 7 s | it is not read |
 inline constexpr std::size_t kMostDumpBytes = 64 * 1024 * 1024;
 
 // Asks the recorders of these ranks for a dump, where the user has named a pipe or a control socket for that, and reads

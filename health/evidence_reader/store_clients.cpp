@@ -18,6 +18,8 @@ namespace elastic::evidence {
 namespace {
 
 // A node with a hundred thousand connections has a table of so many bytes. The rest is not read.
+// | clients of the worker store: the kernel's tables of connections; descriptors of a process | {kMostTableBytes} each;
+// {kMostDescriptors} | it is not known which ranks the others are |
 constexpr std::size_t kMostTableBytes = 32 * 1024 * 1024;
 // Descriptors of a process that are looked at.
 constexpr int kMostDescriptors = 65'536;

@@ -5,6 +5,8 @@
 namespace elastic::health {
 namespace {
 
+// | what the check reads of the kernel log; Xids of GPUs, before the job and since | {kCalls} times 10,000 records,
+// 16,384 events; {kMostBytes} each | the newest are not read; of more the older half is dropped |
 constexpr int kCalls = 256;                      // of KernelLog::read_new(), which makes 16,384 events at most
 constexpr std::size_t kMostBytes = 1024 * 1024;  // of each part; if a part becomes longer, its older half is dropped
 

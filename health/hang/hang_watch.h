@@ -10,6 +10,7 @@
 #include "health/hang/hang_facts.h"
 #include "health/hang/learned_limits.h"
 #include "src/base/fields.h"
+#include "src/base/limits.h"
 
 // When a job hangs: what has been learned, what is seen, and what follows from it.
 //

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::hang {

@@ -25,11 +25,12 @@ constexpr auto names_of(Part) {
   return std::array{"processes", "recorder", "ras", "gpus", "links", "store clients", "dumps"};
 }
 
-// The lines that a part says to people, and what a node writes of them.
+// | a part of a node's evidence: the lines that it says to people; processes that one worker has started |
+// {kMostLines}; {kMostChildren} | the rest is left out |
 inline constexpr std::size_t kMostLines = 8192;
-// Processes that one worker has started, as many as are looked at.
 inline constexpr std::size_t kMostChildren = 64;
-// Connections to the worker store of which it is asked whose they are.
+// | clients of the worker store whose ranks are looked for | {kMostStoreClients} | it is not known which ranks the
+// others are |
 inline constexpr std::size_t kMostStoreClients = 8192;
 
 struct EvidenceTask {

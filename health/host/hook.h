@@ -13,11 +13,12 @@
 // The findings of a user's own check of the host (--health-hook CMD).
 namespace elastic::health {
 
-// How much of the end of the hook's output is read.
+// | the stdout of a health hook | the last {kHookOutputBytes}; a line of JSON there has 4 levels and 64 members of an
+// object | the rest is ignored; such a line is no finding |
 inline constexpr std::size_t kHookOutputBytes = 64 * 1024;
-// The most findings that are taken from the output; the first ones count.
+// | findings of a health hook; each text in one | {kHookFindings}; {kHookTextBytes} | the first ones are kept; the text
+// is cut |
 inline constexpr std::size_t kHookFindings = 32;
-// The most bytes of each text in a finding.
 inline constexpr std::size_t kHookTextBytes = 400;
 
 // How the hook ended.

@@ -14,6 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using process::path_in;
 
+// | bridges above a PCI device of sysfs | {kMostLevels} levels | its place is not known |
 constexpr std::size_t kMostLevels = 32;  // of a PCI path
 
 // "ACTIVE" where the file has "4: ACTIVE"; empty if it has another form.

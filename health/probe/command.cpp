@@ -26,6 +26,8 @@ namespace {
 using How = CommandEnd::How;
 
 // How long a process in an uninterruptible sleep, which SIGKILL does not end, is waited for.
+// | processes of a hook or an external probe that SIGKILL does not end | {kStuckMs} | the check goes on without waiting
+// for them |
 constexpr std::int64_t kStuckMs = 2000;
 // The time between two searches for processes that are left: one that was killed may have forked before.
 constexpr int kLookAgainMs = 5;

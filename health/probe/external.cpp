@@ -22,6 +22,7 @@
 namespace elastic::health {
 namespace {
 
+// | a result of an external probe | {kResultBytes} | a longer file is no result |
 constexpr std::size_t kResultBytes = 4096;
 constexpr int kTold = 4;  // how many local ranks without a result are named
 constexpr char kWell = '+';

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "health/progress/limits.h"
+
 namespace elastic::progress {
 
 std::string_view LineCutter::last_lines(std::string_view bytes) {

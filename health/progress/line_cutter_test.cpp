@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "health/progress/limits.h"
+
 using namespace elastic;
 using namespace elastic::progress;
 

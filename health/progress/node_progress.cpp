@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/base/limits.h"
+#include "health/progress/limits.h"
 
 namespace elastic::progress {
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "src/base/limits.h"
+#include "health/progress/limits.h"
 
 using namespace elastic;
 using namespace elastic::progress;

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "health/progress/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::progress {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "health/progress/limits.h"
 #include "health/progress/nvrx_test_support.h"
-#include "src/base/limits.h"
 
 using namespace elastic;
 using namespace elastic::progress;

@@ -48,6 +48,8 @@ class RankProgress {
   std::uint64_t beats() const { return beats_; }
 
  private:
+  // | counters of one rank that are remembered for progress | {kCounters} | the one that was seen the longest time ago
+  // is forgotten |
   static constexpr std::size_t kCounters = 8;
 
   // Something that is counted, and how far it was.

@@ -18,7 +18,9 @@ class RisingLines {
 
  private:
   static constexpr std::size_t kNumbers = 4;  // so many numbers of a line are looked at, from the left
-  static constexpr std::size_t kKinds = 16;   // so many kinds of lines are remembered
+  // | kinds of lines of one rank that are remembered for progress | {kKinds} | the one that was seen the longest time
+  // ago is forgotten |
+  static constexpr std::size_t kKinds = 16;  // so many kinds of lines are remembered
   static constexpr int kRises = 3;
   static constexpr int kMostRises = 1000;  // more count as so many
 

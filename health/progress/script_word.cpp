@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "health/progress/limits.h"
 #include "health/progress/scan.h"
 #include "src/base/json.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::progress {

@@ -5,8 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "health/progress/limits.h"
 #include "health/progress/scan.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::progress {

@@ -10,7 +10,7 @@
 // The line about one node that --check-only prints. It can be used as the reason of a drained node.
 namespace elastic::health {
 
-// The longest line, without its line end.
+// | the line of `--check-only` for a drain reason | {kDrainLineBytes}, without its end | it is cut, with `...` |
 inline constexpr std::size_t kDrainLineBytes = 200;
 
 struct NodeOutcome {

@@ -16,7 +16,8 @@ namespace elastic::stacks {
 
 inline constexpr const char* kReaderArgument = "--stack-reader";
 
-// The most bytes of an answer. The threads that are beyond them are left out.
+// | `--stacks`: the answer about a process; memory and processor time of the process that reads | {kMostAnswerBytes};
+// 512 MiB, 10 s | threads beyond it are left out; the reader ends, and another one goes on |
 inline constexpr std::size_t kMostAnswerBytes = 1024 * 1024;
 
 // A question: look at that process. With `memory`, an open /proc/PID/mem, or where there is none with the errno.

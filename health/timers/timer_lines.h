@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/limits.h"
+#include "health/timers/limits.h"
 
 namespace elastic::timers {
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "health/timers/limits.h"
+
 using elastic::timers::TimerLines;
 
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "health/timers/limits.h"
 #include "src/base/json.h"
-#include "src/base/limits.h"
 
 namespace elastic::timers {
 namespace {

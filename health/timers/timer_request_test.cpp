@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "src/base/limits.h"
+#include "health/timers/limits.h"
 #include "src/base/text.h"
 
 using elastic::timers::read_timer_request;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "src/base/limits.h"
+#include "health/timers/limits.h"
 
 namespace elastic::timers {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/limits.h"
+#include "health/timers/limits.h"
 
 using namespace elastic::timers;
 

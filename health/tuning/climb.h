@@ -9,7 +9,8 @@
 
 namespace elastic::tuning {
 
-// How often one value is changed for a try.
+// | changes of one value of a data loader that are tried | {kMostTries} | the search is over
+// ([auto-tunning.md](auto-tunning.md#bounds)) |
 inline constexpr int kMostTries = 5;
 // A speed has risen, or fallen, if it differs by more than this many times its noise, and by more than this part.
 inline constexpr double kNoiseTimes = 2;

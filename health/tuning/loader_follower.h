@@ -11,8 +11,9 @@
 
 namespace elastic::tuning {
 
-// How often a node tells of its memory at most, unless its workers have read a change; and how often at least, since
-// the coordinator, or the session, may be another one.
+// | what a node tells of its memory to the one that decides about the loaders | one word in {kTellMemoryMs}, and one
+// for each change that its workers have read; one in {kTellAgainMs} at least, since the coordinator, or the session,
+// may be another one | the next one has what is new |
 inline constexpr std::int64_t kTellMemoryMs = 5000;
 inline constexpr std::int64_t kTellAgainMs = 30'000;
 // It tells of its memory if that has changed by more than this part.

@@ -28,7 +28,8 @@ inline constexpr std::uint64_t kTimesTaken = 2;
 inline constexpr std::int64_t kNothingMs = 300'000;
 // After so many looks in which it is none the file is written again: a loader that writes it is done by then.
 inline constexpr int kUnreadableLooks = 3;
-// How often in a round values are written again that a worker has overwritten.
+// | values that are written again after workers have overwritten them | {kMostRewrites} in a round | the search is
+// over |
 inline constexpr int kMostRewrites = 8;
 
 enum class Value : std::uint8_t { kWorkers, kBatch };

@@ -10,11 +10,11 @@
 
 namespace elastic::tuning {
 
-// A larger file is not read, nor one that is nested deeper or has an object of more members.
+// | DLRover's file of parameters, with `--auto-tunning` | {kConfigBytes}, {kConfigLevels} levels, {kConfigMembers}
+// members of an object; its numbers {kMostSaid} | a larger file counts as none, a larger number as not said |
 inline constexpr std::size_t kConfigBytes = 64 * 1024;
 inline constexpr std::size_t kConfigLevels = 8;
 inline constexpr std::size_t kConfigMembers = 256;
-// A batch size or a number of loader processes above this counts as not said.
 inline constexpr std::int64_t kMostSaid = 1'000'000'000;
 
 // What DLRover's file of parameters says (its ParallelConfig): docs/auto-tunning.md has every member.

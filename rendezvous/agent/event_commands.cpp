@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "src/base/limits.h"
+#include "rendezvous/agent/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {

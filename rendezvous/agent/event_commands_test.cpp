@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/limits.h"
+#include "rendezvous/agent/limits.h"
 
 using namespace elastic;
 using namespace elastic::agent;

@@ -1,6 +1,6 @@
 #include "rendezvous/agent/event_line.h"
 
-#include "src/base/limits.h"
+#include "rendezvous/agent/limits.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
 

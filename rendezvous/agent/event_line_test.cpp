@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rendezvous/agent/limits.h"
 #include "src/base/limits.h"
 
 using namespace elastic;

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "health/progress/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {

@@ -20,7 +20,8 @@ namespace {
 // failure.
 constexpr std::int64_t kOrderOnItsWayMs = 500;
 
-// For so long the next round waits for the files that say why the last one failed; their file system may hang.
+// | the time that a next round waits for files that name the last one's failure | {kFindCrashMs} | the failure is
+// restarted like any other ([crash loops](supervision.md#crash-loops)) |
 constexpr std::int64_t kFindCrashMs = 1000;
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 using protocol::Verdict;
 using Level = LogEvent::Level;
 
-// How many process numbers a line has at most.
+// | pids in one line of the log | {kPidsShown} | `...`; `--log-level=debug` has them all |
 constexpr std::size_t kPidsShown = 16;
 
 // "rank 3", "ranks 0-3"

@@ -1,7 +1,7 @@
 #include "rendezvous/coordinator/announcements.h"
 
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/locate/rival.h"
-#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 namespace {

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/binary_archive.h"
 #include "rendezvous/protocol/fence.h"
+#include "rendezvous/protocol/limits.h"
+#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 

@@ -8,11 +8,11 @@
 
 #include "rendezvous/coordinator/hang_desk.h"
 #include "rendezvous/coordinator/job_settings.h"
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/round_stop.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/fields.h"
-#include "src/base/limits.h"
 
 // What a coordinator hands to its successor through the agents, which keep it as bytes and do not read it.
 namespace elastic::coordinator {

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "rendezvous/coordinator/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/test_messages.h"
+#include "src/base/limits.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;

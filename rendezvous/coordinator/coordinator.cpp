@@ -6,6 +6,7 @@
 
 #include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/locate/rival.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 

@@ -7,6 +7,7 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/check_test_support.h"
 #include "src/base/limits.h"
 

@@ -3,7 +3,7 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_test_support.h"
-#include "src/base/limits.h"
+#include "rendezvous/coordinator/limits.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rendezvous/coordinator/limits.h"
+
 namespace elastic::coordinator {
 
 using protocol::AgentId;

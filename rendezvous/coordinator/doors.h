@@ -7,7 +7,6 @@
 #include <set>
 
 #include "rendezvous/protocol/messages.h"
-#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 

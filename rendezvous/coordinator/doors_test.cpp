@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "src/base/limits.h"
+#include "rendezvous/coordinator/limits.h"
 
 namespace elastic::coordinator {
 namespace {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 

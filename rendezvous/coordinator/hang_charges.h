@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "health/hang/hang_verdict.h"
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/message_parts.h"
 #include "src/base/fields.h"
-#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 

@@ -7,8 +7,9 @@
 #include "health/hang/hang_judge.h"
 #include "health/hang/hang_moves.h"
 #include "health/hang/late_dumps.h"
+#include "rendezvous/coordinator/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {

@@ -15,10 +15,10 @@
 #include "health/hang/hang_watch.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/hang_charges.h"
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/silent_sections.h"
 #include "rendezvous/membership/roster.h"
 #include "src/base/fields.h"
-#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 

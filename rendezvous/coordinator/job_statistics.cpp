@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "src/status/limits.h"
 
 namespace elastic::coordinator {
 

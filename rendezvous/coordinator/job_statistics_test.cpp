@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "src/base/limits.h"
+#include "src/status/limits.h"
 
 using namespace elastic;
 using elastic::coordinator::JobStatistics;

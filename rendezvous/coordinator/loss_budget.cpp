@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/limits.h"
 
 namespace elastic::coordinator {

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/limits.h"
 
 using namespace elastic;

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {

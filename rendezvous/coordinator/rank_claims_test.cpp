@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "src/base/limits.h"
+#include "rendezvous/coordinator/limits.h"
 
 using namespace elastic;
 using coordinator::RankClaims;

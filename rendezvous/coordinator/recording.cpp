@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/json.h"
 #include "src/base/json_archive.h"
 #include "src/base/limits.h"

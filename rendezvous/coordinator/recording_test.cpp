@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/recording_test_support.h"
 #include "src/base/json.h"
 #include "src/base/text.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rendezvous/membership/ranks.h"
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {

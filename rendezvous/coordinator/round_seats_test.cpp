@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 
 using namespace elastic;
 using coordinator::addresses_of;

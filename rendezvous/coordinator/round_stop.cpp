@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/exit_status.h"
-#include "src/base/limits.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"

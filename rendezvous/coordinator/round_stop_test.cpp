@@ -4,8 +4,8 @@
 
 #include <csignal>
 
+#include "rendezvous/coordinator/limits.h"
 #include "src/base/exit_status.h"
-#include "src/base/limits.h"
 
 using namespace elastic;
 using coordinator::conclude;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
 #include "src/base/address.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/overloaded.h"
 #include "src/base/text.h"
+#include "src/status/limits.h"
 
 namespace elastic::coordinator {
 

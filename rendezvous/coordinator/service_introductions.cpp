@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/service.h"
 #include "rendezvous/protocol/random_id.h"
 #include "src/base/address.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {

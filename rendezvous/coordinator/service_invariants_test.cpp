@@ -4,9 +4,9 @@
 #include <string>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/service.h"
 #include "src/base/check_test_support.h"
-#include "src/base/limits.h"
 
 namespace elastic::coordinator {
 

@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/coordinator/service_test_support.h"
 #include "rendezvous/protocol/term.h"
-#include "src/base/limits.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;

@@ -21,6 +21,8 @@ namespace elastic::coordinator {
 // It decides nothing about the job. So the coordinator does not know of it, and no recording has it.
 class StacksDesk {
  public:
+  // | `--stacks` of a job: the time for the nodes' answers; from one collection to the next | {kAnswerMs}; {kPauseMs} |
+  // the node is named without stacks; whoever asks waits |
   static constexpr std::int64_t kAnswerMs = 15'000;  // a node takes 10 s at most
   static constexpr std::int64_t kPauseMs = 5'000;
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "rendezvous/locate/limits.h"
 #include "rendezvous/locate/rival.h"
 #include "src/base/address.h"
 #include "src/base/json_archive.h"
+#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::locate {

@@ -12,7 +12,6 @@
 #include "rendezvous/protocol/message_parts.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/fields.h"
-#include "src/base/limits.h"
 #include "src/base/result.h"
 
 // Where no endpoint is given, nodes find their job's coordinator by a file that all of them can read: it has an entry

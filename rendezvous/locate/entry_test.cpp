@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/limits.h"
+#include "rendezvous/locate/limits.h"
 #include "src/base/text.h"
 
 using namespace elastic;

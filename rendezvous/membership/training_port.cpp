@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::membership {

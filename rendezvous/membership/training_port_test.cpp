@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 
 using namespace elastic;
 using namespace elastic::membership;

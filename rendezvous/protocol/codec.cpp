@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "rendezvous/protocol/binary_archive.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::protocol {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rendezvous/protocol/frame_reader.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/test_messages.h"
-#include "src/base/limits.h"
 
 namespace elastic::protocol {
 namespace {

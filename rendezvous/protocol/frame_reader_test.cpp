@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/test_messages.h"
-#include "src/base/limits.h"
 
 namespace elastic::protocol {
 namespace {

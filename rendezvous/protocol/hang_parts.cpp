@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rendezvous/protocol/binary_archive.h"
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 
 namespace elastic::protocol {
 namespace {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "health/hang/hang_test_support.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/test_messages.h"
-#include "src/base/limits.h"
 
 namespace elastic::protocol {
 namespace {

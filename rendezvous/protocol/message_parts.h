@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "health/hang/section_limits.h"
+#include "rendezvous/protocol/limits.h"
 #include "src/base/exit_status.h"
 #include "src/base/fields.h"
 #include "src/base/limits.h"

@@ -10,9 +10,11 @@
 #include "health/stacks/bounds.h"
 #include "health/tuning/loader_word.h"
 #include "rendezvous/protocol/hang_parts.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/message_parts.h"
 #include "rendezvous/protocol/progress_parts.h"
 #include "rendezvous/protocol/succession_parts.h"
+#include "src/base/limits.h"
 
 // What agents and the coordinator tell each other, as plain values. Sessions carry them (session.h).
 //

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "src/base/limits.h"
+#include "rendezvous/protocol/limits.h"
 
 namespace elastic::protocol::munge {
 namespace {

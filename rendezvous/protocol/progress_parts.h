@@ -6,6 +6,7 @@
 
 #include "health/progress/kinds.h"
 #include "rendezvous/protocol/message_parts.h"
+#include "src/base/limits.h"
 
 namespace elastic::protocol {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rendezvous/protocol/big_endian.h"
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/term.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/session_test_support.h"
 #include "src/base/check_test_support.h"
 #include "src/base/limits.h"

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/message_parts.h"
 #include "src/base/fields.h"
-#include "src/base/limits.h"
 
 // The values by which agents and coordinators decide whose word counts. docs/failover.md explains the rules, which are
 // those of rendezvous/succession.

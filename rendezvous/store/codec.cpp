@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "rendezvous/store/limits.h"
 #include "src/base/strangers.h"
 #include "src/base/text.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/store/limits.h"
 #include "rendezvous/store/test_requests.h"
-#include "src/base/limits.h"
 
 namespace elastic::store {
 namespace {

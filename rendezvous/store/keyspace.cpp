@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "rendezvous/store/limits.h"
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::store {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "rendezvous/store/codec.h"
+#include "rendezvous/store/limits.h"
 #include "rendezvous/store/replies.h"
 #include "rendezvous/store/value.h"
-#include "src/base/limits.h"
 
 namespace elastic::store {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "rendezvous/store/keyspace_test_support.h"
+#include "rendezvous/store/limits.h"
 #include "rendezvous/store/test_requests.h"
-#include "src/base/limits.h"
 
 namespace elastic::store {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rendezvous/store/keyspace.h"
-#include "src/base/limits.h"
+#include "rendezvous/store/limits.h"
 
 namespace elastic::store::test {
 

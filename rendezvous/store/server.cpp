@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 

@@ -14,8 +14,8 @@
 
 #include "rendezvous/store/admission.h"
 #include "rendezvous/store/keyspace.h"
+#include "rendezvous/store/limits.h"
 #include "rendezvous/store/store_view.h"
-#include "src/base/limits.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/net/tcp.h"

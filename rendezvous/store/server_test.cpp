@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "rendezvous/store/limits.h"
 #include "rendezvous/store/test_requests.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/net/test_loop.h"
 

@@ -7,7 +7,8 @@
 
 namespace elastic::store {
 
-// The bounds of a view: clients, keys of one client, bytes of a key, and groups whose init is looked at.
+// | a store's view of who waits: clients; keys of one; bytes of a key; inits of the default group | {kViewClients};
+// {kViewKeysOfClient}; {kViewKeyBytes}; {kViewInits} | the rest is left out, and the source is `partial` |
 inline constexpr std::size_t kViewClients = 65'536;
 inline constexpr std::size_t kViewKeysOfClient = 8;
 inline constexpr std::size_t kViewKeyBytes = 256;

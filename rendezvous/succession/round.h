@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/succession_parts.h"
-#include "src/base/limits.h"
 
 namespace elastic::succession {
 

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "rendezvous/transport/random_nonce.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
+#include "src/net/limits.h"
 
 namespace elastic::transport {
 namespace {

@@ -9,6 +9,7 @@
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/protocol/random_id.h"
+#include "rendezvous/transport/limits.h"
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"

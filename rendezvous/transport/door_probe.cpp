@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/doors.h"
-#include "src/base/limits.h"
+#include "src/net/limits.h"
 
 namespace elastic::transport {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "rendezvous/locate/entry.h"
-#include "src/base/limits.h"
+#include "rendezvous/transport/limits.h"
 #include "src/base/read_file.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "src/base/limits.h"
+#include "rendezvous/transport/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 

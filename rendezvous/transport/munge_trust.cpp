@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "rendezvous/protocol/munge_messages.h"
+#include "rendezvous/transport/limits.h"
 #include "rendezvous/transport/random_nonce.h"
-#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/net/limits.h"
 
 namespace elastic::net {
 namespace {

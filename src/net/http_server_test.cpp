@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/limits.h"
+#include "src/net/limits.h"
 #include "src/net/tcp.h"
 #include "src/net/test_loop.h"
 

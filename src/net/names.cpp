@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/net/limits.h"
 
 namespace elastic::net {
 namespace {

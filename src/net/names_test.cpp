@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "src/base/check.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/net/limits.h"
 #include "src/net/tcp.h"
 #include "src/net/test_loop.h"
 

@@ -9,6 +9,7 @@
 namespace elastic::numa {
 
 // Numbers from here on are taken for a mistake: more than the CPUs (8192) and the nodes (1024) of the largest kernels.
+// | the number of a CPU or a NUMA node in sysfs | below {kMostNumbers} | the file counts as not there |
 inline constexpr int kMostNumbers = 1 << 16;
 
 // Reads a list as sysfs writes it: "0-3,8,10-11", with a line end or none. Returns the numbers sorted, each once;

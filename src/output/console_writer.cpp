@@ -4,6 +4,7 @@
 
 #include "src/base/log.h"
 #include "src/base/patience.h"
+#include "src/output/limits.h"
 #include "src/output/write_all.h"
 
 namespace elastic::output {

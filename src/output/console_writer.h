@@ -9,6 +9,7 @@
 
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
+#include "src/output/limits.h"
 #include "src/output/lines/console_buffer.h"
 #include "src/output/lines/status_line.h"
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/output/limits.h"
 #include "src/output/lines/rotation.h"
 #include "src/output/write_all.h"
 

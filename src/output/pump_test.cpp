@@ -13,6 +13,7 @@
 
 #include "src/base/check.h"
 #include "src/net/loop.h"
+#include "src/output/limits.h"
 
 using namespace elastic;
 using namespace elastic::output;

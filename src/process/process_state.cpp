@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/process/limits.h"
 
 namespace elastic::process {
 namespace {

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/limits.h"
 #include "src/base/result.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
 #include "src/process/tree.h"
+#include "src/warm/limits.h"
 #include "src/warm/rules/packets.h"
 
 namespace elastic::warm {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "src/base/limits.h"
+#include "rendezvous/store/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::store_load {

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/session.h"
 #include "rendezvous/protocol/test_messages.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/protocol_events.h"

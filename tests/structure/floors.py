@@ -70,7 +70,7 @@ PURE = [
     "health/timers",
     "health/tuning",
     "src/numa/binding", "src/numa/number_list", "src/numa/topology", "src/numa/warnings",
-    "src/output/lines", "src/warm/rules",
+    "src/net/limits", "src/output/limits", "src/output/lines", "src/warm/rules",
 ]
 
 # All that pure code may include, itself or through headers of ours. Nothing in here can ask the

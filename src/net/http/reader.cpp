@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "src/base/limits.h"
 #include "src/base/text.h"
+#include "src/net/limits.h"
 
 namespace elastic::net::http {
 namespace {

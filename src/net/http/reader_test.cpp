@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "src/base/limits.h"
 #include "src/base/test_random.h"
 #include "src/base/text.h"
+#include "src/net/limits.h"
 
 using namespace elastic;
 using namespace elastic::net::http;

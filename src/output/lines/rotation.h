@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/limits.h"
+#include "src/output/limits.h"
 
 namespace elastic::output {
 

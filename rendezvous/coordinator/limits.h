@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+
+#include "src/base/limits.h"
+
+// Bounds of the coordinators of a process. docs/limits.md is made of the rows above them.
+namespace elastic::limits {
+
+// | connections of agents and guardians that a coordinator's process may have at once | {kAgentConnections} | a further
+// one is closed |
+inline constexpr std::size_t kAgentConnections = 32'768;
+// | jobs that one coordinator's process serves at once | {kJobsServed} | the agents of a further one are turned away |
+inline constexpr std::size_t kJobsServed = 1024;
+// | finished jobs whose verdicts are remembered for agents that come late | {kEndedJobs} | the oldest is forgotten |
+inline constexpr std::size_t kEndedJobs = 256;
+// | newcomers that wait because another node has the rank that they claim | {kHeldNodes} | a further one is told to
+// come again |
+inline constexpr std::size_t kHeldNodes = 64;
+// | failures of a round that its verdict contains | {kFailuresKept} | those that most likely are the cause are kept |
+inline constexpr std::size_t kFailuresKept = 64;
+// | losses of one node after which it is kept out | {kMaxLossesPerNode} | a greater number counts as so many |
+inline constexpr int kMaxLossesPerNode = 1000;
+// | nodes whose losses are remembered | {kLossNodes} | an eighth of them is forgotten: those that may come back the
+// earliest |
+inline constexpr std::size_t kLossNodes = 16384;
+// | what a coordinator hands to its successor: hosts that were lost or are kept out, those that are excluded, and nodes
+// that are out for a hang; what it does not know itself | {kCarriedHosts} each; {kCarriedMoreBytes} | a successor does
+// not know further excluded hosts by name, and takes further nodes that are out into the next round |
+inline constexpr std::size_t kCarriedHosts = 64;
+inline constexpr std::size_t kCarriedMoreBytes = 16 * 1024;
+// | doors that a coordinator tries; open ones that it looks for | {kDoorsTried}; {kDoorsWanted} | no further ones are
+// tried |
+inline constexpr std::size_t kDoorsTried = 64;
+inline constexpr std::size_t kDoorsWanted = 2 * kSuccessors;
+// | nodes that were blamed for hangs, as a coordinator remembers them; as it hands them on | {kHangCharges};
+// {kHangChargesBytes} | those that were blamed first are forgotten |
+inline constexpr std::size_t kHangCharges = 64;
+inline constexpr std::size_t kHangChargesBytes = 8 * 1024;
+// | a report of a hang, of all nodes together | {kHangReportsBytes}, or 8 KiB for each | groups of ranks are left out,
+// and counted |
+inline constexpr std::size_t kHangReportsBytes = 64 * 1024 * 1024;
+// | a line of a recording that is read (`--replay`) | {kRecordingLineBytes} | refused, exit status 2 |
+inline constexpr std::size_t kRecordingLineBytes = 16 * 1024 * 1024;
+
+}  // namespace elastic::limits
