@@ -245,6 +245,7 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   constexpr auto kReport = protocol::JobRules::Hang::kReport;
   CHECK(plan.node.rules == protocol::JobRules{.failover = kMajority, .hang = kReport});
   CHECK(plan.meeting.loss_timeout_ms == 5'000);
+  CHECK(!plan.meeting.gives_loss_timeout);
   plan = conf(
       "last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
       "replacement_grace=0,exit_barrier=12,rejoin_timeout=13,loss_timeout=14,store_port=15000,is_host=1");
@@ -259,6 +260,7 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(plan.node.exit_barrier_ms == 12'000);
   CHECK(plan.meeting.rejoin_ms == 13'000);
   CHECK(plan.meeting.loss_timeout_ms == 14'000);
+  CHECK(plan.meeting.gives_loss_timeout);
   CHECK(plan.store.port == 15000);
   CHECK(plan.meeting.is_host == true);
   CHECK(conf("scale_up=never").node.rules.scale_up == ScaleUp::kNever);
@@ -275,6 +277,7 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(conf("failover=off").node.rules == protocol::JobRules{.hang = kReport});
   CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);
   CHECK(conf("keep_alive_interval=2").meeting.loss_timeout_ms == 6'000);
+  CHECK(conf("keep_alive_interval=2").meeting.gives_loss_timeout);
   CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/meeting_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ constexpr std::int64_t kKeepAliveSeconds = 5;
 constexpr std::int64_t kKeepAliveAttempts = 3;
 // torchrun's default with static, where the key has another name.
 constexpr std::int64_t kStaticTimeoutSeconds = 900;
+
+constexpr std::array kLossTimeoutKeys = {"loss_timeout", "keep_alive_interval", "keep_alive_max_attempt"};
 
 std::int64_t loss_timeout_ms(const RdzvConf& conf) {
   if (const auto seconds = conf.integer("loss_timeout")) return *seconds * kSecond;
@@ -406,6 +409,8 @@ void MeetingPlanner::plan_rules() {
   transport::MeetingSettings& meeting = plan_.settings.meeting;
   meeting.rejoin_ms = milliseconds("rejoin_timeout", meeting.rejoin_ms);
   meeting.loss_timeout_ms = loss_timeout_ms(conf);
+  meeting.gives_loss_timeout =
+      std::ranges::any_of(kLossTimeoutKeys, [&](const char* key) { return conf.integer(key).has_value(); });
   const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
   entry("waits",
         format("{} s for the minimum of nodes, then {} s for more", rules.join_timeout_ms / kSecond,

@@ -314,7 +314,8 @@ status::Whereabouts AgentRunner::whereabouts() const {
 
 void AgentRunner::tell_of_link() {
   const agent::Lifecycle& life = agent_.lifecycle();
-  tell(narrator_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_));
+  tell(narrator_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_,
+                                agent_.link().loss_timeout_ms()));
 }
 
 // While this process is stopped, or after it was killed, the guardian kills workers whose lease is over.

@@ -53,7 +53,8 @@ agent::Narrator::Settings narrator_settings(const LaunchSettings& settings) {
           .endpoint = settings.meeting.alone ? "" : transport::endpoint_text(settings.meeting),
           .local_world_size = settings.node.local_world_size,
           .max_restarts = settings.max_restarts,
-          .logs = settings.logs.enabled};
+          .logs = settings.logs.enabled,
+          .loss_timeout_ms = settings.meeting.gives_loss_timeout ? settings.meeting.loss_timeout_ms : 0};
 }
 
 }  // namespace elastic::run

@@ -131,6 +131,8 @@ class Link {
   protocol::Term term() const { return term_; }
   // The job's incarnation, as the last welcome has it; 0 before the first.
   protocol::Incarnation incarnation() const { return incarnation_; }
+  // The loss timeout of the coordinator that has welcomed the node last, in milliseconds.
+  std::int64_t loss_timeout_ms() const { return lease_.loss_timeout_ms; }
   // The node has been in a round of the job, or is told of one as soon as the network lets it hear.
   bool may_be_in_round() const { return own_incarnation_ != 0 || attached(); }
   // From now on the node belongs to this job, and says so when it introduces itself.

@@ -327,7 +327,8 @@ LogEvents Narrator::waits_for(const std::optional<Waiting>& waiting, std::int64_
   return out;
 }
 
-LogEvents Narrator::coordinator_is(bool reached, bool matters, const std::string& problem) {
+LogEvents Narrator::coordinator_is(bool reached, bool matters, const std::string& problem,
+                                   std::int64_t loss_timeout_ms) {
   LogEvents out;
   if (is_alone()) return out;  // the coordinator is in this process
   if (reached == std::exchange(reached_, reached)) return out;
@@ -346,6 +347,16 @@ LogEvents Narrator::coordinator_is(bool reached, bool matters, const std::string
   } else {
     say(out, Level::kDebug, "coordinator_left", format("not connected to the coordinator at {}: {}", endpoint, problem),
         Json(fields).set("reason", problem));
+  }
+  const std::int64_t own_ms = settings_.loss_timeout_ms;
+  if (reached && own_ms != 0 && own_ms != loss_timeout_ms &&
+      std::exchange(loss_timeout_told_ms_, loss_timeout_ms) != loss_timeout_ms) {
+    say(out, Level::kWarning, "loss_timeout_differs",
+        format(
+            "loss_timeout: this node was given {} s, and the coordinator has {} s, which holds; give the same to the "
+            "coordinator and to all nodes",
+            own_ms / 1000, loss_timeout_ms / 1000),
+        Json(fields).set("given_ms", own_ms).set("holds_ms", loss_timeout_ms));
   }
   return out;
 }

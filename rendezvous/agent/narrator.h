@@ -22,7 +22,8 @@ class Narrator {
     std::string endpoint;  // the coordinator's, for messages; empty for a job of one node
     int local_world_size = 1;
     int max_restarts = 0;
-    bool logs = false;  // there is a log directory
+    bool logs = false;                 // there is a log directory
+    std::int64_t loss_timeout_ms = 0;  // the one that the user has given on this node; 0: none
   };
   explicit Narrator(Settings settings) : settings_(std::move(settings)) {}
 
@@ -37,8 +38,8 @@ class Narrator {
   // What this node waits for now, if for anything. Says when a wait for other nodes begins, and when it ends.
   LogEvents waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms);
   // Whether there is a session with the coordinator, whether training depends on it, and why there is none. Says when
-  // that changes.
-  LogEvents coordinator_is(bool reached, bool matters, const std::string& problem);
+  // that changes. `loss_timeout_ms` is the coordinator's, if it is reached: it holds, and not the one of this node.
+  LogEvents coordinator_is(bool reached, bool matters, const std::string& problem, std::int64_t loss_timeout_ms);
 
  private:
   struct Worker {
@@ -93,6 +94,7 @@ class Narrator {
   std::optional<std::int64_t> waits_since_ms_;  // when the wait for other nodes began
   bool reached_ = false;                        // there is a session with the coordinator
   bool loss_told_ = false;
+  std::int64_t loss_timeout_told_ms_ = 0;  // the coordinator's that was told to differ from this node's
 };
 
 }  // namespace elastic::agent

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/text.h"
+
 using namespace elastic;
 using namespace elastic::agent;
 using namespace elastic::protocol;
@@ -161,8 +163,8 @@ TEST_CASE("a stop names its cause: the parent process that was killed, the coord
 
 TEST_CASE("a coordinator in this process is neither found nor lost") {
   Told told;
-  CHECK(told.narrator.coordinator_is(true, false, "").empty());
-  CHECK(told.narrator.coordinator_is(false, true, "").empty());
+  CHECK(told.narrator.coordinator_is(true, false, "", 5'000).empty());
+  CHECK(told.narrator.coordinator_is(false, true, "", 5'000).empty());
 }
 
 TEST_CASE("a wait for others is told when it begins and when it ends, and not in between") {
@@ -179,7 +181,7 @@ TEST_CASE("a wait for others is told when it begins and when it ends, and not in
 TEST_CASE("a coordinator that is found, lost and back is told, as a warning where training depends on it") {
   Told told("host0:29400");
   const auto is = [&](bool reached, bool matters) {
-    return told.words(told.narrator.coordinator_is(reached, matters, "it was reset"));
+    return told.words(told.narrator.coordinator_is(reached, matters, "it was reset", 5'000));
   };
   CHECK(is(false, false).empty());
   CHECK(is(true, false) == Texts{"coordinator_found: connected to the coordinator at host0:29400"});
@@ -195,6 +197,30 @@ TEST_CASE("a coordinator that is found, lost and back is told, as a warning wher
   told.on(AwaitAllGone{});
   CHECK(is(true, true) == Texts{"coordinator_back: reconnected to the coordinator at host0:29400"});
   CHECK(is(false, true) == Texts{"coordinator_lost: lost the coordinator at host0:29400: it was reset; reconnecting"});
+}
+
+TEST_CASE("a node with another loss timeout than the coordinator's is told which one holds, once for each") {
+  Narrator narrator({.run_id = "job", .title = "t.py", .endpoint = "host0:29400", .loss_timeout_ms = 20'000});
+  const auto warnings = [&](bool reached, std::int64_t loss_timeout_ms) {
+    std::vector<std::string> out;
+    for (const LogEvent& event : narrator.coordinator_is(reached, false, "it was reset", loss_timeout_ms)) {
+      if (event.level == LogEvent::Level::kWarning) out.push_back(format("{} {}", event.text, event.fields.dump()));
+    }
+    return out;
+  };
+  CHECK(warnings(true, 20'000).empty());
+  CHECK(warnings(false, 20'000).empty());
+  CHECK(warnings(true, 5'000) ==
+        std::vector<std::string>{
+            "loss_timeout: this node was given 20 s, and the coordinator has 5 s, which holds; give the same to the "
+            "coordinator and to all nodes "
+            R"({"endpoint":"host0:29400","given_ms":20000,"holds_ms":5000})"});
+  CHECK(warnings(false, 5'000).empty());
+  CHECK(warnings(true, 5'000).empty());
+  CHECK(warnings(false, 5'000).empty());
+  CHECK(warnings(true, 7'000).size() == 1);
+  Narrator without({.run_id = "job", .title = "t.py", .endpoint = "host0:29400"});
+  CHECK(without.coordinator_is(true, false, "", 7'000).size() == 1);  // coordinator_found
 }
 
 TEST_CASE("a node that stands by, or is not taken, is told once, and why") {

@@ -56,7 +56,8 @@ struct MeetingSettings {
   std::string secret = {};
   MungeSettings munge = {};
   bool status_open = false;  // the status shows names and texts to all, not only to those with the job's token
-  std::int64_t loss_timeout_ms = 5'000;
+  std::int64_t loss_timeout_ms = 5'000;  // of a coordinator in this process
+  bool gives_loss_timeout = false;       // the user has given it, and is told if another coordinator has another one
   std::int64_t rejoin_ms = 30'000;
 };
 

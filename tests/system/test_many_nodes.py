@@ -274,6 +274,18 @@ def test_a_coordinator_that_is_back_within_the_lease_does_not_touch_training(job
     second.wait()
 
 
+def test_a_node_that_is_given_another_loss_timeout_than_its_coordinator_has_is_told_which_one_holds(job):
+    alone = patient_coordinator(job)
+    nodes = [job.node(nnodes="2", conf=f"is_host=0{more}", script_arguments=["0"]) for more in (",loss_timeout=7", "")]
+    results = [node.wait() for node in nodes]
+    assert [result.returncode for result in results] == [0, 0], results
+    told = re.findall("loss_timeout: .*", results[0].stderr)
+    assert len(told) == 1 and "given 7 s, and the coordinator has 20 s, which holds" in told[0], told
+    assert "loss_timeout" not in results[1].stderr, results[1]
+    alone.send_signal(signal.SIGTERM)
+    alone.wait()
+
+
 def test_without_failover_every_node_ends_with_its_lease_when_the_coordinator_is_lost(job):
     alone = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint=127.0.0.1:{job.port}")
     alone.wait_for_line("the coordinator listens")
