@@ -53,7 +53,7 @@ Status plan_tests(const ParsedFlags& flags, const Environment& environment, cons
 // As in dlrover-run, any of three options asks for the check.
 Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                   const HostView& host, LaunchPlan& plan) {
-  using When = protocol::CheckRules::When;
+  using When = health::CheckRules::When;
   constexpr std::int64_t kNodesThatAreChecked = 4;  // --auto-config checks jobs of at least so many nodes
   std::string origin;
   if (flags.on(FlagId::kNetworkCheck)) {
@@ -73,7 +73,7 @@ Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const E
     // A hang for which the links may be why asks for it, too.
     return flags.text(FlagId::kHang) == "restart" ? plan_tests(flags, environment, host, plan) : Status{};
   }
-  protocol::CheckRules& check = plan.settings.node.check;
+  health::CheckRules& check = plan.settings.node.check;
   const std::string_view policy = flags.text(FlagId::kCheckPolicy);
   check.when = policy == "always" ? When::kAlways : policy == "first" ? When::kFirst : When::kSuspect;
   check.excludes_stragglers = flags.on(FlagId::kExcludeStraggler);

@@ -477,7 +477,7 @@ TEST_CASE("--check-only needs no script and starts none, and is a check") {
   Trial trial;
   const LaunchPlan plan = trial.good({"--check-only"});
   CHECK(plan.settings.node.check.only);
-  CHECK(plan.settings.node.check.when != protocol::CheckRules::When::kNever);
+  CHECK(plan.settings.node.check.when != health::CheckRules::When::kNever);
   CHECK(plan.settings.title == "--check-only");
   CHECK(plan.settings.program.empty());
   CHECK(trial.good({"--check-only", "nowhere.py"}).settings.program.empty());
@@ -485,7 +485,7 @@ TEST_CASE("--check-only needs no script and starts none, and is a check") {
 }
 
 TEST_CASE("--check-policy says when nodes are checked again") {
-  using When = protocol::CheckRules::When;
+  using When = health::CheckRules::When;
   Trial t;
   CHECK(t.good({"--network-check", "train.py"}).settings.node.check.when == When::kSuspect);
   CHECK(t.good({"--network-check", "--check-policy=suspect", "train.py"}).settings.node.check.when == When::kSuspect);
@@ -572,7 +572,7 @@ TEST_CASE("a check that only a hang asks for tests what every check does") {
         .settings;
   };
   CHECK(plan("--hang=restart").check == health::CheckSettings{.hook = "hook", .gpus = 4, .page = "page.html"});
-  CHECK(plan("--hang=restart").node.check == protocol::CheckRules{});
+  CHECK(plan("--hang=restart").node.check == health::CheckRules{});
   CHECK(plan("--hang=restart").node.group == "r7");
   CHECK(plan("--hang=report").check == health::CheckSettings{});
   CHECK(trial.good({"--hang=restart", "--check-probe=probe", "train.py"}).settings.check.external == "probe");

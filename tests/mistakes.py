@@ -308,8 +308,8 @@ MISTAKES = {
                 "Outcome::kStopped || first == nullptr)",
                 "Outcome::kStopped || first == nullptr || planted::is(\"cause_not_printed\"))"),
         Mistake("unfit_node_let_in", "a node that has failed the check trains", COORDINATOR + "coordinator_check.cpp",
-                "  for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);\n",
-                "  for (const CheckPlan::Unfit& found : unfit)\n"
+                "  for (const health::CheckPlan::Unfit& found : unfit) leave_out(found, out);\n",
+                "  for (const health::CheckPlan::Unfit& found : unfit)\n"
                 "    if (!planted::is(\"unfit_node_let_in\")) leave_out(found, out);\n"),
         Mistake("status_0", "elastic-run ends with status 0 though the job has failed", "cli/run/final_status.cpp",
                 "  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;\n",

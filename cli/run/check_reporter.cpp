@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "health/check/network_check.h"
 #include "health/report/dlrover_lines.h"
 #include "health/report/health_html.h"
 #include "health/report/health_json.h"
 #include "health/report/health_table.h"
-#include "rendezvous/coordinator/network_check.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -23,13 +23,13 @@ namespace {
 constexpr std::size_t kNodesInALine = 1024;
 
 health::HealthReport report_of(const std::string& job, const coordinator::CheckJudged& check) {
-  using Kind = coordinator::CheckPlan::Unfit::Kind;
-  health::HealthReport report = coordinator::NetworkCheck().report(check.nodes, check.results);
+  using Kind = health::CheckPlan::Unfit::Kind;
+  health::HealthReport report = health::NetworkCheck().report(check.nodes, check.results);
   report.job = job;
   report.round = check.round;
   report.wall_ms = process::wall_clock_ms();
   report.phase_ms.assign(check.phase_ms.begin(), check.phase_ms.end());
-  for (const coordinator::CheckPlan::Unfit& unfit : check.unfit) {
+  for (const health::CheckPlan::Unfit& unfit : check.unfit) {
     const bool trains =
         unfit.kind == Kind::kLink || (unfit.kind == Kind::kStraggler && !check.rules.excludes_stragglers);
     if (!trains && !check.rules.only) report.nodes.at(static_cast<std::size_t>(unfit.node_rank)).left_out = true;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/coordinator/check_figures.h"
+#include "health/check/check_figures.h"
 #include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/proof.h"
 #include "src/base/text.h"
@@ -66,7 +66,7 @@ void StatusHost::checked(const std::string& job, const health::HealthReport& rep
   Checks& checks = checks_[job];
   if (checks.count > 0 && report.round <= checks.last.round) checks = {};  // another job of that name
   ++checks.count;
-  checks.last = coordinator::check_figures(report);
+  checks.last = health::check_figures(report);
 }
 
 Result<std::uint16_t> StatusHost::listen(std::uint16_t port) {

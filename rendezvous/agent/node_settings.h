@@ -34,7 +34,7 @@ struct NodeSettings {
   bool coordinator_may_move = false;  // another node may take the coordinator over while this one still hosts it
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};
-  protocol::CheckRules check = {};
+  health::CheckRules check = {};
   std::string group = {};
   std::shared_ptr<const protocol::TrainingPorts> training_ports = {};  // null: --training-port does not act
   // How long a node whose workers have succeeded waits for the other nodes' workers, unless those need this node.

@@ -44,7 +44,7 @@ struct CarriedState {
     }
   };
   protocol::JobRules rules = {};
-  protocol::CheckRules check = {};
+  health::CheckRules check = {};
   int first_size = 0;  // how many nodes the first round had
   int restarts_used = 0;
   int losses = 0;                                // of nodes, in the whole job

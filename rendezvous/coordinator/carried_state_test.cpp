@@ -20,7 +20,7 @@ constexpr protocol::JobTerms kTerms{.min_nodes = 2, .max_nodes = 8, .node_unit =
 
 CarriedState whole() {
   return {.rules = {.join_timeout_ms = 44'000, .scale_up = JobRules::ScaleUp::kNever, .node_losses = 2},
-          .check = {.when = protocol::CheckRules::When::kFirst},
+          .check = {.when = health::CheckRules::When::kFirst},
           .first_size = 6,
           .restarts_used = 4,
           .losses = 9,
@@ -38,7 +38,7 @@ struct Parts {
   std::int64_t unix_ms;
   JobSettings settings = settings_of(kTerms, {}, {});
   JobBudgets budgets = budgets_of(settings);
-  RoundCheck check = RoundCheck(no_check());
+  RoundCheck check = RoundCheck(health::no_check());
   HangDesk hang;
   Handover handover;
 };

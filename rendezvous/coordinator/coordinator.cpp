@@ -50,7 +50,7 @@ bool is_news(const AgentMessage& message) {
 
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check)
+Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<health::CheckPlan> check)
     : config_(config),
       identity_({.term = config.term,
                  .incarnation = config.incarnation,

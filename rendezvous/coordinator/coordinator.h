@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "health/check/check_plan.h"
 #include "rendezvous/coordinator/carried_state.h"
-#include "rendezvous/coordinator/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/forming_wait.h"
 #include "rendezvous/coordinator/hang_desk.h"
@@ -48,7 +48,7 @@ namespace elastic::coordinator {
 //   kRebuilding takes the place of kForming if agents report a round that an earlier coordinator formed.
 class Coordinator {
  public:
-  explicit Coordinator(CoordinatorConfig config, std::unique_ptr<CheckPlan> check = no_check());
+  explicit Coordinator(CoordinatorConfig config, std::unique_ptr<health::CheckPlan> check = health::no_check());
 
   // Messages about an older round than the present one change nothing.
   Effects on_event(const Event& event, std::int64_t now_ms);
@@ -149,10 +149,10 @@ class Coordinator {
   void tell_who_stands_by(Effects& out);
   void form(int size, Effects& out);
   void run_if_ready(Effects& out);
-  protocol::CheckRules check_rules() const;
+  health::CheckRules check_rules() const;
   void send_check_orders(RoundCheck::Orders orders, Effects& out);
   void end_check_phase(Effects& out);
-  void leave_out(const CheckPlan::Unfit& found, Effects& out);
+  void leave_out(const health::CheckPlan::Unfit& found, Effects& out);
   void turn_away_excluded(Effects& out);
   void scale_up_if_due(Effects& out);
   void stop_round(Effects& out);

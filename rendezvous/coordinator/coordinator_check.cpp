@@ -16,13 +16,13 @@ using membership::Standing;
 namespace {
 
 // What is wrong with each node, or link, that the check has found unfit; a note for each of the nodes.
-std::vector<std::string> flaws_of(const std::vector<CheckPlan::Unfit>& unfit, const Seats& seats,
+std::vector<std::string> flaws_of(const std::vector<health::CheckPlan::Unfit>& unfit, const Seats& seats,
                                   const membership::Roster& roster, Effects& out) {
   std::vector<std::string> flaws;
-  for (const CheckPlan::Unfit& found : unfit) {
+  for (const health::CheckPlan::Unfit& found : unfit) {
     const Node& node = roster.at(seats.at(static_cast<std::size_t>(found.node_rank)).agent);
     flaws.push_back(format("{}: {}", node.name(), found.why));
-    if (found.kind == CheckPlan::Unfit::Kind::kLink) continue;
+    if (found.kind == health::CheckPlan::Unfit::Kind::kLink) continue;
     out.push_back(node_is_unfit(node, format("{} is unfit: {}", node.name(), found.why), found.why));
   }
   return flaws;
@@ -31,9 +31,9 @@ std::vector<std::string> flaws_of(const std::vector<CheckPlan::Unfit>& unfit, co
 }  // namespace
 
 // All nodes are checked before a round that follows a hang for which the links between them may be why.
-CheckRules Coordinator::check_rules() const {
-  CheckRules rules = settings_.check;
-  if (hang_.suspects_links()) rules.when = CheckRules::When::kAlways;
+health::CheckRules Coordinator::check_rules() const {
+  health::CheckRules rules = settings_.check;
+  if (hang_.suspects_links()) rules.when = health::CheckRules::When::kAlways;
   return rules;
 }
 
@@ -48,7 +48,7 @@ void Coordinator::end_check_phase(Effects& out) {
   RoundCheck::Orders orders = check_.next_phase(nodes_to_check(seats_, roster_, check_rules()), check_rules(), now_ms_);
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
   CheckJudged judged = check_.judge(*round_, nodes_to_check(seats_, roster_, check_rules()), check_rules());
-  const std::vector<CheckPlan::Unfit> unfit = judged.unfit;
+  const std::vector<health::CheckPlan::Unfit> unfit = judged.unfit;
   out.push_back(std::move(judged));
   if (settings_.check.only) {
     const std::vector<std::string> flaws = flaws_of(unfit, seats_, roster_, out);
@@ -58,12 +58,12 @@ void Coordinator::end_check_phase(Effects& out) {
     return stop_round(out);
   }
   for (const Seat& seat : seats_) roster_.at(seat.agent).passed_check = true;
-  for (const CheckPlan::Unfit& found : unfit) leave_out(found, out);
+  for (const health::CheckPlan::Unfit& found : unfit) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
   stop_round(out);
 }
 
-void Coordinator::leave_out(const CheckPlan::Unfit& found, Effects& out) {
+void Coordinator::leave_out(const health::CheckPlan::Unfit& found, Effects& out) {
   Node& node = roster_.at(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
   UnfitNode unfit = consequence_of(found, node.name(), check_rules());
   if (!unfit.leaves) {

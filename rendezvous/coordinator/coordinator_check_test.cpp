@@ -15,26 +15,27 @@ using namespace elastic::protocol;
 namespace {
 
 // A check of two phases for nodes that have not passed yet. A result names the kind of the fault.
-class TwoPhases : public CheckPlan {
+class TwoPhases : public health::CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
-    for (const CheckNode& node : nodes) {
+  int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
+    for (const health::CheckNode& node : nodes) {
       if (!node.passed) return 2;
     }
     return 0;
   }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier, const CheckRules&) const override {
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>& earlier,
+                                  const health::CheckRules&) const override {
     std::vector<std::string> orders;
-    for (const CheckNode& node : nodes) {
+    for (const health::CheckNode& node : nodes) {
       std::string order = format("{} {}{}", phase, node.address, node.passed ? " passed" : "");
-      for (const CheckResults& results : earlier) order += " " + join(results, ",");
+      for (const health::CheckResults& results : earlier) order += " " + join(results, ",");
       orders.push_back(std::move(order));
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
+                           const std::vector<health::CheckResults>& results) const override {
     std::vector<Unfit> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const std::string& result = results.back()[rank];
@@ -50,7 +51,7 @@ class TwoPhases : public CheckPlan {
 };
 
 struct Checked : Job {
-  explicit Checked(JobTerms with_terms, CheckRules with_check = {.when = CheckRules::When::kFirst})
+  explicit Checked(JobTerms with_terms, health::CheckRules with_check = {.when = health::CheckRules::When::kFirst})
       : Job(with_terms, {}, std::make_unique<TwoPhases>()) {
     check_rules = with_check;
   }
@@ -184,7 +185,7 @@ TEST_CASE("where the rules want no check there is none") {
 
 TEST_CASE("a straggler trains, unless the rules exclude it") {
   for (const bool excludes : {false, true}) {
-    Checked job(job_terms(1, 2), {.when = CheckRules::When::kFirst, .excludes_stragglers = excludes});
+    Checked job(job_terms(1, 2), {.when = health::CheckRules::When::kFirst, .excludes_stragglers = excludes});
     job.join(1);
     job.join(2);
     job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}});
@@ -219,7 +220,7 @@ TEST_CASE("where only a check is wanted the job ends with it, and all hear what 
                                 Verdict::Outcome::kFailed,
                                 "the check has found unfit nodes or links: node 0 (node1): its link to another is bad; "
                                 "node 1 (node2): its result is slow"}}) {
-    Checked job(job_terms(2, 2), {.when = CheckRules::When::kFirst, .only = true});
+    Checked job(job_terms(2, 2), {.when = health::CheckRules::When::kFirst, .only = true});
     job.join(1);
     job.join(2);
     job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}});
@@ -238,7 +239,7 @@ TEST_CASE("where only a check is wanted the job ends with it, and all hear what 
 
 TEST_CASE("who only wants a check is not let into a job that trains, nor the other way round") {
   for (const bool only : {false, true}) {
-    Checked job(job_terms(1, 2), {.when = CheckRules::When::kFirst, .only = only});
+    Checked job(job_terms(1, 2), {.when = health::CheckRules::When::kFirst, .only = only});
     job.join(1);
     NodeJoins other = job.joiner(2);
     other.check.only = !only;
@@ -287,12 +288,12 @@ TEST_CASE("what the check has found goes out once, with how long its phases took
   const auto& check = std::get<CheckJudged>(*found);
   CHECK(check.phase_ms == std::vector<std::int64_t>{20, 300});
   CHECK(check.nodes.size() == 2);
-  CHECK(check.results == std::vector<CheckResults>{{"ok", "ok"}, {"ok", "bad"}});
-  CHECK(check.unfit == std::vector<CheckPlan::Unfit>{{1, "its result is bad"}});
+  CHECK(check.results == std::vector<health::CheckResults>{{"ok", "ok"}, {"ok", "bad"}});
+  CHECK(check.unfit == std::vector<health::CheckPlan::Unfit>{{1, "its result is bad"}});
 }
 
 TEST_CASE("who is checked again after a worker has failed follows from the rules") {
-  using When = CheckRules::When;
+  using When = health::CheckRules::When;
   for (const When when : {When::kFirst, When::kSuspect, When::kAlways}) {
     CAPTURE(static_cast<int>(when));
     Checked job(job_terms(2, 2, 1), {.when = when});

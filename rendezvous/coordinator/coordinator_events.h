@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/coordinator/check_plan.h"
+#include "health/check/check_plan.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
@@ -168,11 +168,11 @@ inline constexpr std::string_view kFoundUnfit = "the check has found unfit nodes
 // The check before a round is over: its results, for the health report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;
-  std::vector<CheckNode> nodes;        // by node rank
-  std::vector<CheckResults> results;   // by phase
-  std::vector<std::int64_t> phase_ms;  // how long each phase took
-  std::vector<CheckPlan::Unfit> unfit;
-  protocol::CheckRules rules = {};
+  std::vector<health::CheckNode> nodes;       // by node rank
+  std::vector<health::CheckResults> results;  // by phase
+  std::vector<std::int64_t> phase_ms;         // how long each phase took
+  std::vector<health::CheckPlan::Unfit> unfit;
+  health::CheckRules rules = {};
 };
 // What an operator is told of the order.
 struct OrderAnswered {

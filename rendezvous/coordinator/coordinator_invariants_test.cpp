@@ -134,14 +134,15 @@ namespace {
 using namespace testing;
 using Breaker = CoordinatorBreaker;
 
-class OnePhase : public CheckPlan {
+class OnePhase : public health::CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>&, const CheckRules&) const override { return 1; }
-  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
-                                  const CheckRules&) const override {
+  int phases(const std::vector<health::CheckNode>&, const health::CheckRules&) const override { return 1; }
+  std::vector<std::string> orders(std::uint32_t, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size());
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>&,
+                           const std::vector<health::CheckResults>&) const override {
     return {};
   }
 };
@@ -193,7 +194,7 @@ std::string noticed(State state, void (*breaks)(Coordinator&)) {
 
 std::string noticed_in_check(void (*breaks)(Coordinator&)) {
   Job job(job_terms(2, 2), {}, std::make_unique<OnePhase>());
-  job.check_rules.when = CheckRules::When::kAlways;
+  job.check_rules.when = health::CheckRules::When::kAlways;
   job.join(1);
   job.join(2);
   REQUIRE(job.coordinator.is_checking());
@@ -300,7 +301,7 @@ TEST_CASE("a coordinator checks itself after an event that may change something"
 // No elastic-run does that, but a node that has the secret of one of the jobs may not end the coordinator of all.
 TEST_CASE("a node that says it has succeeded before it may run, and leaves, changes nothing") {
   Job job(job_terms(2, 2), {}, std::make_unique<OnePhase>());
-  job.check_rules.when = CheckRules::When::kAlways;
+  job.check_rules.when = health::CheckRules::When::kAlways;
   job.join(1);
   job.join(2);
   job.say(2, CheckDone{0, 0, "done"});

@@ -16,20 +16,21 @@ status::Job status_of(const Job& job) { return job.coordinator.status(job.now_ms
 std::int64_t of(const auto& values, auto name) { return values[static_cast<std::size_t>(name)]; }
 
 // A check of one phase that finds these ranks faulty.
-class OnePhase : public CheckPlan {
+class OnePhase : public health::CheckPlan {
  public:
   explicit OnePhase(std::vector<Unfit> unfit) : unfit_(std::move(unfit)) {}
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
-    for (const CheckNode& node : nodes) {
+  int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
+    for (const health::CheckNode& node : nodes) {
       if (!node.passed) return 1;
     }
     return 0;
   }
-  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
-                                  const CheckRules&) const override {
+  std::vector<std::string> orders(std::uint32_t, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), "look");
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>&,
+                           const std::vector<health::CheckResults>&) const override {
     return unfit_;
   }
 
@@ -130,8 +131,8 @@ TEST_CASE("the check is a phase, and a round after it is no restart") {
   JobRules rules;
   rules.last_call_ms = 500;
   Job job(job_terms(1, 2), rules, {},
-          std::make_unique<OnePhase>(std::vector<CheckPlan::Unfit>{{1, "its disk is gone"}}));
-  job.check_rules.when = CheckRules::When::kFirst;
+          std::make_unique<OnePhase>(std::vector<health::CheckPlan::Unfit>{{1, "its disk is gone"}}));
+  job.check_rules.when = health::CheckRules::When::kFirst;
   job.join(1);
   job.join(2);
   job.pass_with({1, 2}, 100);

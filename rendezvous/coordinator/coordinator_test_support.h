@@ -97,13 +97,13 @@ struct Answer {
 struct Job {
   // The coordinator has run for long, so that no worker of an earlier coordinator can be alive.
   explicit Job(protocol::JobTerms with_terms, protocol::JobRules with_rules = {},
-               std::unique_ptr<CheckPlan> check = no_check())
+               std::unique_ptr<health::CheckPlan> check = health::no_check())
       : Job(with_terms, with_rules, {.now_ms = -10'000}, std::move(check)) {
     coordinator.on_event(TimePassed{}, -400);
     now_ms = 0;
   }
   Job(protocol::JobTerms with_terms, protocol::JobRules with_rules, CoordinatorConfig config,
-      std::unique_ptr<CheckPlan> check = no_check())
+      std::unique_ptr<health::CheckPlan> check = health::no_check())
       : terms(with_terms), rules(with_rules), coordinator(config, std::move(check)), now_ms(config.now_ms) {}
 
   // The doors that are tried answer at once.
@@ -210,7 +210,7 @@ struct Job {
 
   protocol::JobTerms terms;
   protocol::JobRules rules;
-  protocol::CheckRules check_rules;
+  health::CheckRules check_rules;
   Coordinator coordinator;
   std::int64_t now_ms;
   bool doors_answer = true;

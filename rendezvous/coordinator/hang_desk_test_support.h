@@ -31,7 +31,7 @@ inline protocol::JobRules watching(std::optional<std::int64_t> timeout_ms = kLim
 // A job of nodes with two ranks each; their facts are those of a hung one.
 struct Watched : Job {
   explicit Watched(int nodes, const protocol::JobRules& with = watching(), int ranks_per_node = 2, int least = 0,
-                   std::unique_ptr<CheckPlan> check = no_check())
+                   std::unique_ptr<health::CheckPlan> check = health::no_check())
       : Job(job_terms(least == 0 ? nodes : least, nodes, 3), with, std::move(check)),
         facts(nodes, ranks_per_node),
         workers(ranks_per_node) {
@@ -87,7 +87,8 @@ inline Json report_of(const protocol::HangTold& told) {
 struct Successor {
   Successor(Watched& job, const protocol::Carried& carried, std::int64_t after_ms = 0,
             Coordinator::State state = Coordinator::State::kRunning,
-            const std::function<void(protocol::NodeJoins&)>& become = {}, std::unique_ptr<CheckPlan> check = no_check())
+            const std::function<void(protocol::NodeJoins&)>& become = {},
+            std::unique_ptr<health::CheckPlan> check = health::no_check())
       : next(job.terms, voting(job.rules),
              {.term = 2,
               .now_ms = job.now_ms + after_ms,

@@ -156,17 +156,17 @@ TEST_CASE("a node that was started again on the host at fault replaces nobody, a
 }
 
 // A check of two phases for nodes that have not passed. Who answers "bad" is unfit.
-class TwoPhases : public CheckPlan {
+class TwoPhases : public health::CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
-    return std::ranges::all_of(nodes, &CheckNode::passed) ? 0 : 2;
+  int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
+    return std::ranges::all_of(nodes, &health::CheckNode::passed) ? 0 : 2;
   }
-  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
-                                  const CheckRules&) const override {
+  std::vector<std::string> orders(std::uint32_t, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), "check");
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
+                           const std::vector<health::CheckResults>& results) const override {
     std::vector<Unfit> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (results.back().at(rank) == "bad") found.push_back({static_cast<int>(rank), "its link is bad"});
@@ -204,7 +204,7 @@ struct Linked : Watched {
 
 TEST_CASE("where the links are suspected all nodes are checked before the next round, and before no other one") {
   Linked job(2);
-  REQUIRE(job.check_rules.when == CheckRules::When::kNever);  // without --network-check
+  REQUIRE(job.check_rules.when == health::CheckRules::When::kNever);  // without --network-check
   // Nodes that have passed are checked again.
   for (const RoundNumber next : {1U, 2U}) {
     CHECK(job.hangs().all<RunCheck>().size() == 2);

@@ -36,7 +36,7 @@ membership::FormingRules JobSettings::next_round() const {
 
 bool JobSettings::is_most(int nodes) const { return nodes == membership::round_size(terms.max_nodes, forming); }
 
-JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, const protocol::CheckRules& check) {
+JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, const health::CheckRules& check) {
   JobSettings out{.are_known = true, .terms = terms, .rules = given, .check = check};
   JobRules& rules = out.rules;
   for (std::int64_t* time_ms : {&rules.last_call_ms, &rules.join_timeout_ms, &rules.replacement_grace_ms,

@@ -12,7 +12,7 @@ struct JobSettings {
   bool are_known = false;  // a node has joined
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};  // no time is below 0 or above limits::kMaxTimeoutSeconds
-  protocol::CheckRules check = {};
+  health::CheckRules check = {};
   membership::FormingRules forming = {};
   membership::ScaleUp scale_up = {};
   int first_size = 0;  // how many nodes the first round had; 0: there was none yet
@@ -25,7 +25,7 @@ struct JobSettings {
 
 JobSettings settings_of(const protocol::NodeJoins& message);
 JobSettings settings_of(const protocol::JobTerms& terms, const protocol::JobRules& rules,
-                        const protocol::CheckRules& check);
+                        const health::CheckRules& check);
 
 // What a job with these settings may spend, of which nothing is spent yet.
 JobBudgets budgets_of(const JobSettings& settings);

@@ -7,7 +7,6 @@
 #include "rendezvous/coordinator/limits.h"
 #include "src/base/json.h"
 #include "src/base/json_archive.h"
-#include "src/base/limits.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -68,12 +67,6 @@ void fields(auto& io, Is<CoordinatorAnnounced> auto& v) {
   io("where", v.where, bounds::kName);
 }
 
-constexpr auto names_of(CheckPlan::Unfit::Kind) { return std::array{"faulty", "undetermined", "straggler", "link"}; }
-void fields(auto& io, Is<CheckPlan::Unfit> auto& v) {
-  io("node_rank", v.node_rank, at_most(limits::kNodesPerJob));
-  io("why", v.why);
-  io.if_set("kind", v.kind);
-}
 void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io("term", v.term);
   io("incarnation", v.incarnation);
@@ -175,38 +168,39 @@ Result<RecordedLine> parse_recording_line(std::string_view line, const std::stri
 
 namespace {
 
-class RecordedCheck : public CheckPlan {
+class RecordedCheck : public health::CheckPlan {
  public:
-  RecordedCheck(std::unique_ptr<CheckPlan> plan, std::function<void(std::string line)> write)
+  RecordedCheck(std::unique_ptr<health::CheckPlan> plan, std::function<void(std::string line)> write)
       : plan_(std::move(plan)), write_(std::move(write)) {}
 
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override {
+  int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules) const override {
     const int answer = plan_->phases(nodes, rules);
     write_(recording_line(CheckPhases{answer}));
     return answer;
   }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier, const CheckRules& rules) const override {
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>& earlier,
+                                  const health::CheckRules& rules) const override {
     std::vector<std::string> answer = plan_->orders(phase, nodes, earlier, rules);
     write_(recording_line(CheckOrders{answer}));
     return answer;
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
+                           const std::vector<health::CheckResults>& results) const override {
     std::vector<Unfit> answer = plan_->unfit(nodes, results);
     write_(recording_line(CheckUnfit{answer}));
     return answer;
   }
 
  private:
-  std::unique_ptr<CheckPlan> plan_;
+  std::unique_ptr<health::CheckPlan> plan_;
   std::function<void(std::string line)> write_;
 };
 
 }  // namespace
 
-std::unique_ptr<CheckPlan> recorded_check(std::unique_ptr<CheckPlan> plan,
-                                          std::function<void(std::string line)> write) {
+std::unique_ptr<health::CheckPlan> recorded_check(std::unique_ptr<health::CheckPlan> plan,
+                                                  std::function<void(std::string line)> write) {
   return std::make_unique<RecordedCheck>(std::move(plan), std::move(write));
 }
 

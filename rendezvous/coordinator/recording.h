@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/coordinator/check_plan.h"
+#include "health/check/check_plan.h"
 #include "rendezvous/coordinator/coordinator.h"
 #include "src/base/json.h"
 #include "src/base/result.h"
@@ -43,7 +43,7 @@ struct CheckOrders {
   static void fields(auto& io, auto& v) { io("orders", v.orders); }
 };
 struct CheckUnfit {
-  std::vector<CheckPlan::Unfit> unfit;
+  std::vector<health::CheckPlan::Unfit> unfit;
   static void fields(auto& io, auto& v) { io("unfit", v.unfit); }
 };
 using CheckAnswer = std::variant<CheckPhases, CheckOrders, CheckUnfit>;
@@ -76,6 +76,7 @@ Result<RecordingHead> parse_recording_head(std::string_view line, const std::str
 Result<RecordedLine> parse_recording_line(std::string_view line, const std::string& place);
 
 // A plan that answers as `plan` does and hands each answer to `write` as a line.
-std::unique_ptr<CheckPlan> recorded_check(std::unique_ptr<CheckPlan> plan, std::function<void(std::string line)> write);
+std::unique_ptr<health::CheckPlan> recorded_check(std::unique_ptr<health::CheckPlan> plan,
+                                                  std::function<void(std::string line)> write);
 
 }  // namespace elastic::coordinator

@@ -12,16 +12,16 @@ namespace elastic::coordinator {
 using namespace protocol;
 
 // Stands in for the check plan, with the answers that are recorded in the lines after the event.
-class Replay::Answers : public CheckPlan {
+class Replay::Answers : public health::CheckPlan {
  public:
   explicit Answers(Replay& replay) : replay_(replay) {}
 
-  int phases(const std::vector<CheckNode>&, const protocol::CheckRules&) const override {
+  int phases(const std::vector<health::CheckNode>&, const health::CheckRules&) const override {
     const auto answer = take<CheckPhases>("how many phases it has");
     return answer ? answer->phases : 0;
   }
-  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
-                                  const protocol::CheckRules&) const override {
+  std::vector<std::string> orders(std::uint32_t, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     auto answer = take<CheckOrders>("what its orders are");
     if (answer && answer->orders.size() != nodes.size()) {
       wrong(format("the check has {} for {}", counted(answer->orders.size(), "order"), counted(nodes.size(), "node")));
@@ -29,7 +29,8 @@ class Replay::Answers : public CheckPlan {
     if (!answer || answer->orders.size() != nodes.size()) return std::vector<std::string>(nodes.size());
     return std::move(answer->orders);
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
+                           const std::vector<health::CheckResults>&) const override {
     auto answer = take<CheckUnfit>("which nodes are unfit");
     if (!answer) return {};
     for (const Unfit& found : answer->unfit) {
@@ -93,8 +94,8 @@ Result<std::string> Replay::begin() {
 std::string Replay::take_up(const RecordingHead& head) {
   born_ms_ = head.config.now_ms;
   quiet_ = 0;
-  coordinator_ =
-      std::make_unique<Coordinator>(head.config, head.has_check ? std::make_unique<Answers>(*this) : no_check());
+  coordinator_ = std::make_unique<Coordinator>(head.config,
+                                               head.has_check ? std::make_unique<Answers>(*this) : health::no_check());
   return recorded(head).dump() + "\n";
 }
 

@@ -21,10 +21,10 @@ namespace {
 
 // A coordinator whose events are recorded.
 struct Recorded {
-  explicit Recorded(CoordinatorConfig config, std::unique_ptr<CheckPlan> plan = nullptr)
+  explicit Recorded(CoordinatorConfig config, std::unique_ptr<health::CheckPlan> plan = nullptr)
       : has_check(plan != nullptr),
         coordinator(config, plan ? recorded_check(std::move(plan), [this](std::string line) { recording += line; })
-                                 : no_check()) {
+                                 : health::no_check()) {
     recording = recording_head("job", config, has_check);
   }
   Effects on(const Event& event, std::int64_t now_ms) {
@@ -67,14 +67,17 @@ std::string failing_job() {
 }
 
 // A check that finds node 1 unfit the first time.
-class OnceUnfit : public CheckPlan {
+class OnceUnfit : public health::CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override { return nodes[0].passed ? 0 : 2; }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>&, const CheckRules&) const override {
+  int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
+    return nodes[0].passed ? 0 : 2;
+  }
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), format("do {}", phase));
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>&,
+                           const std::vector<health::CheckResults>&) const override {
     return {{1, "it is slow"}};
   }
 };
@@ -84,7 +87,7 @@ std::string checked_job() {
   NodeJoins joins = joiner(1, 1);
   joins.terms.max_nodes = 2;
   joins.rules.last_call_ms = 10;
-  joins.check.when = CheckRules::When::kFirst;
+  joins.check.when = health::CheckRules::When::kFirst;
   job.on(MessageReceived{1, joins}, 0);
   joins.agent = 2;
   joins.address = "node2";

@@ -9,19 +9,19 @@
 
 namespace elastic::coordinator {
 
-using protocol::CheckRules;
+using health::CheckRules;
 
-RoundCheck::Orders RoundCheck::begin(const std::vector<CheckNode>& nodes, const CheckRules& rules,
+RoundCheck::Orders RoundCheck::begin(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules,
                                      std::int64_t now_ms) {
   phase_ = 0;
   results_.clear();
   phase_ms_.clear();
-  const bool is_checked = rules.when != CheckRules::When::kNever;
+  const bool is_checked = rules.when != health::CheckRules::When::kNever;
   phases_ = is_checked ? static_cast<std::uint32_t>(plan_->phases(nodes, rules)) : 0;
   return begin_phase(nodes, rules, now_ms);
 }
 
-RoundCheck::Orders RoundCheck::begin_phase(const std::vector<CheckNode>& nodes, const CheckRules& rules,
+RoundCheck::Orders RoundCheck::begin_phase(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules,
                                            std::int64_t now_ms) {
   if (!is_running()) return {};
   Orders orders = plan_->orders(phase_, nodes, results_, rules);
@@ -41,7 +41,7 @@ bool RoundCheck::answer(int node_rank, std::uint32_t phase, const std::string& r
   return ++answers_ == has_answered_.size();
 }
 
-RoundCheck::Orders RoundCheck::next_phase(const std::vector<CheckNode>& nodes, const CheckRules& rules,
+RoundCheck::Orders RoundCheck::next_phase(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules,
                                           std::int64_t now_ms) {
   ELASTIC_CHECK(is_running() && answers_ == nodes.size());
   ++phase_;
@@ -49,8 +49,8 @@ RoundCheck::Orders RoundCheck::next_phase(const std::vector<CheckNode>& nodes, c
   return begin_phase(nodes, rules, now_ms);
 }
 
-CheckJudged RoundCheck::judge(protocol::RoundNumber round, const std::vector<CheckNode>& nodes,
-                              const CheckRules& rules) const {
+CheckJudged RoundCheck::judge(protocol::RoundNumber round, const std::vector<health::CheckNode>& nodes,
+                              const health::CheckRules& rules) const {
   ELASTIC_CHECK(!is_running());
   return {round, nodes, results_, phase_ms_, plan_->unfit(nodes, results_), rules};
 }
@@ -77,9 +77,10 @@ std::optional<Exclusion> RoundCheck::exclusion_of(const std::string& host) const
   return found->second;
 }
 
-std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster, const CheckRules& rules) {
-  std::vector<CheckNode> nodes;
-  if (rules.when == CheckRules::When::kNever) return nodes;
+std::vector<health::CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster,
+                                              const health::CheckRules& rules) {
+  std::vector<health::CheckNode> nodes;
+  if (rules.when == health::CheckRules::When::kNever) return nodes;
   for (const Seat& seat : seats) {
     const membership::Node& node = roster.at(seat.agent);
     nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
@@ -87,8 +88,9 @@ std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Rost
   return nodes;
 }
 
-UnfitNode consequence_of(const CheckPlan::Unfit& found, const std::string& name, const CheckRules& rules) {
-  using Kind = CheckPlan::Unfit::Kind;
+UnfitNode consequence_of(const health::CheckPlan::Unfit& found, const std::string& name,
+                         const health::CheckRules& rules) {
+  using Kind = health::CheckPlan::Unfit::Kind;
   const bool is_straggler = found.kind == Kind::kStraggler;
   if (found.kind == Kind::kLink) return {};
   if (is_straggler && !rules.excludes_stragglers) {
@@ -106,8 +108,8 @@ UnfitNode consequence_of(const CheckPlan::Unfit& found, const std::string& name,
           .because = format("{} is {}: {}", name, is_straggler ? "a straggler" : "unfit", found.why)};
 }
 
-CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const CheckRules& rules) {
-  using When = CheckRules::When;
+CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const health::CheckRules& rules) {
+  using When = health::CheckRules::When;
   if (rules.when == When::kAlways) return {.all = true};
   if (rules.when != When::kSuspect) return {};
   const auto first = std::ranges::find(failures, false, &protocol::WorkerFailure::stopped_by_us);

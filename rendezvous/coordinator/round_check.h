@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/coordinator/check_plan.h"
+#include "health/check/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/round_seats.h"
 #include "rendezvous/membership/roster.h"
@@ -22,23 +22,23 @@ enum class Exclusion : std::uint8_t {
   kHung,   // a node of it is out for a hang
 };
 
-// The check before a round's workers run: carries a CheckPlan out, phase by phase, and knows which hosts it has
+// The check before a round's workers run: carries a health::CheckPlan out, phase by phase, and knows which hosts it has
 // excluded from the job. It is told of each round that forms and of each node's answer; it says when a phase is over,
 // which orders the next one has, and what the check has found. Times are milliseconds of the coordinator's clock.
 class RoundCheck {
  public:
-  explicit RoundCheck(std::unique_ptr<CheckPlan> plan) : plan_(std::move(plan)) {}
+  explicit RoundCheck(std::unique_ptr<health::CheckPlan> plan) : plan_(std::move(plan)) {}
 
   // The orders of a phase, by node rank. Empty if no phase is left: the check is over.
   using Orders = std::vector<std::string>;
 
   // A round of these nodes has formed. What earlier rounds have answered is forgotten.
-  Orders begin(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
+  Orders begin(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules, std::int64_t now_ms);
   // The node's answer in this phase. Returns true if it was the last one that the phase awaits: next_phase() is due
   // then. An answer to another phase, and a second one, count for nothing.
   bool answer(int node_rank, std::uint32_t phase, const std::string& result);
   // All nodes have answered the present phase.
-  Orders next_phase(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
+  Orders next_phase(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules, std::int64_t now_ms);
 
   // A phase is left: workers may not run yet.
   bool is_running() const { return phase_ < phases_; }
@@ -47,8 +47,8 @@ class RoundCheck {
   // How many nodes that phase checks.
   std::size_t nodes() const { return has_answered_.size(); }
   // What the check of this round has found. To be called once all phases are over.
-  CheckJudged judge(protocol::RoundNumber round, const std::vector<CheckNode>& nodes,
-                    const protocol::CheckRules& rules) const;
+  CheckJudged judge(protocol::RoundNumber round, const std::vector<health::CheckNode>& nodes,
+                    const health::CheckRules& rules) const;
 
   // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob are remembered,
   // each for the first reason.
@@ -63,13 +63,13 @@ class RoundCheck {
  private:
   friend struct CoordinatorBreaker;  // a test's
 
-  Orders begin_phase(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules, std::int64_t now_ms);
+  Orders begin_phase(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules, std::int64_t now_ms);
 
-  std::unique_ptr<CheckPlan> plan_;
+  std::unique_ptr<health::CheckPlan> plan_;
   std::uint32_t phase_ = 0;
   std::uint32_t phases_ = 0;
-  std::vector<CheckResults> results_;   // by phase
-  std::vector<std::int64_t> phase_ms_;  // how long the completed phases took
+  std::vector<health::CheckResults> results_;  // by phase
+  std::vector<std::int64_t> phase_ms_;         // how long the completed phases took
   std::int64_t phase_began_ms_ = 0;
   std::vector<bool> has_answered_;  // in the present phase, by node rank
   std::size_t answers_ = 0;         // how many have
@@ -77,8 +77,8 @@ class RoundCheck {
 };
 
 // What the check has to know of the nodes in these seats, by node rank; empty if the rules want no check.
-std::vector<CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster,
-                                      const protocol::CheckRules& rules);
+std::vector<health::CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster,
+                                              const health::CheckRules& rules);
 
 // What follows for a node that the check has found unfit.
 struct UnfitNode {
@@ -90,7 +90,8 @@ struct UnfitNode {
   std::string because = {};  // why there is another round, as a clause
 };
 // `name` is membership::Node::name().
-UnfitNode consequence_of(const CheckPlan::Unfit& found, const std::string& name, const protocol::CheckRules& rules);
+UnfitNode consequence_of(const health::CheckPlan::Unfit& found, const std::string& name,
+                         const health::CheckRules& rules);
 
 // Which nodes are checked once more before the next round, though they have passed.
 struct CheckedAgain {
@@ -99,6 +100,6 @@ struct CheckedAgain {
   bool contains(const std::optional<int>& of_node) const { return all || (seat && of_node == seat); }
 };
 // A round whose workers ran has ended with these failures, the cause first.
-CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const protocol::CheckRules& rules);
+CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const health::CheckRules& rules);
 
 }  // namespace elastic::coordinator

@@ -8,30 +8,31 @@
 #include "src/base/limits.h"
 
 using namespace elastic;
-using coordinator::CheckNode;
-using coordinator::CheckPlan;
-using coordinator::CheckResults;
 using coordinator::RoundCheck;
-using protocol::CheckRules;
+using health::CheckNode;
+using health::CheckPlan;
+using health::CheckResults;
+using health::CheckRules;
 
 namespace {
 
 // A check of so many phases. An order names its phase, its node and how many phases have results; who answers "bad" is
 // unfit.
-class Phases : public CheckPlan {
+class Phases : public health::CheckPlan {
  public:
   explicit Phases(int phases) : phases_(phases) {}
-  int phases(const std::vector<CheckNode>&, const CheckRules&) const override { return phases_; }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier, const CheckRules&) const override {
+  int phases(const std::vector<health::CheckNode>&, const health::CheckRules&) const override { return phases_; }
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>& earlier,
+                                  const health::CheckRules&) const override {
     std::vector<std::string> orders;
-    for (const CheckNode& node : nodes) {
+    for (const health::CheckNode& node : nodes) {
       orders.push_back(std::to_string(phase) + " " + node.address + " " + std::to_string(earlier.size()));
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
+                           const std::vector<health::CheckResults>& results) const override {
     std::vector<Unfit> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (results.back()[rank] == "bad") found.push_back({static_cast<int>(rank), "it is bad"});
@@ -45,8 +46,8 @@ class Phases : public CheckPlan {
 
 RoundCheck check_of(int phases) { return RoundCheck(std::make_unique<Phases>(phases)); }
 
-const std::vector<CheckNode> kTwo = {{"a", 8}, {"b", 8}};
-constexpr CheckRules kFirst{.when = CheckRules::When::kFirst};
+const std::vector<health::CheckNode> kTwo = {{"a", 8}, {"b", 8}};
+constexpr health::CheckRules kFirst{.when = health::CheckRules::When::kFirst};
 
 protocol::WorkerFailure failure_on(int node_rank, bool stopped_by_us = false) {
   return {.node_rank = node_rank, .exit = {}, .stopped_by_us = stopped_by_us};
@@ -69,9 +70,9 @@ TEST_CASE("a phase is over when each node has answered it, and the next one has 
   const coordinator::CheckJudged judged = check.judge(3, kTwo, kFirst);
   CHECK(judged.round == 3);
   CHECK(judged.nodes.size() == 2);
-  CHECK(judged.results == std::vector<CheckResults>{{"ok", "ok"}, {"ok", "bad"}});
+  CHECK(judged.results == std::vector<health::CheckResults>{{"ok", "ok"}, {"ok", "bad"}});
   CHECK(judged.phase_ms == std::vector<std::int64_t>{30, 40});
-  CHECK(judged.unfit == std::vector<CheckPlan::Unfit>{{1, "it is bad"}});
+  CHECK(judged.unfit == std::vector<health::CheckPlan::Unfit>{{1, "it is bad"}});
 }
 
 TEST_CASE("a second answer of a node, and answers to another phase, count for nothing") {
@@ -87,7 +88,7 @@ TEST_CASE("a second answer of a node, and answers to another phase, count for no
   CHECK(check.answer(1, 1, "ok"));
   check.next_phase(kTwo, kFirst, 0);
   CHECK(!check.answer(0, 2, "ok"));
-  CHECK(check.judge(0, kTwo, kFirst).results == std::vector<CheckResults>{{"ok", "ok"}, {"ok", "ok"}});
+  CHECK(check.judge(0, kTwo, kFirst).results == std::vector<health::CheckResults>{{"ok", "ok"}, {"ok", "ok"}});
 }
 
 TEST_CASE("a job without a check, and nodes that have passed, run at once") {
@@ -146,7 +147,7 @@ TEST_CASE("no more hosts are excluded than a job can have nodes") {
 }
 
 TEST_CASE("a faulty node leaves and its host is excluded; an undetermined one may come back") {
-  using Kind = CheckPlan::Unfit::Kind;
+  using Kind = health::CheckPlan::Unfit::Kind;
   const auto faulty = coordinator::consequence_of({1, "it is slow to fail", Kind::kFaulty}, "node 1 (b)", kFirst);
   CHECK(faulty.leaves);
   CHECK(faulty.excludes_host);
@@ -162,13 +163,13 @@ TEST_CASE("a faulty node leaves and its host is excluded; an undetermined one ma
 }
 
 TEST_CASE("a straggler trains unless the rules exclude it, and for a bad link no node leaves") {
-  using Kind = CheckPlan::Unfit::Kind;
-  const CheckPlan::Unfit slow{1, "it takes twice as long", Kind::kStraggler};
+  using Kind = health::CheckPlan::Unfit::Kind;
+  const health::CheckPlan::Unfit slow{1, "it takes twice as long", Kind::kStraggler};
   const auto stays = coordinator::consequence_of(slow, "node 1 (b)", kFirst);
   CHECK(!stays.leaves);
   CHECK(stays.note == "node 1 (b) is a straggler, but stays in the job: it takes twice as long");
-  const auto leaves =
-      coordinator::consequence_of(slow, "node 1 (b)", {.when = CheckRules::When::kFirst, .excludes_stragglers = true});
+  const auto leaves = coordinator::consequence_of(
+      slow, "node 1 (b)", {.when = health::CheckRules::When::kFirst, .excludes_stragglers = true});
   CHECK(leaves.leaves);
   CHECK(leaves.excludes_host);
   CHECK(leaves.told == "The node is a straggler and exits: it takes twice as long");
@@ -179,7 +180,7 @@ TEST_CASE("a straggler trains unless the rules exclude it, and for a bad link no
 }
 
 TEST_CASE("a node on which a worker failed by itself first is checked again if the rules suspect it") {
-  using When = CheckRules::When;
+  using When = health::CheckRules::When;
   const std::vector<protocol::WorkerFailure> failures = {failure_on(0, true), failure_on(2), failure_on(1)};
   const auto suspect = coordinator::checked_again(failures, {.when = When::kSuspect});
   CHECK(suspect.contains(2));

@@ -141,8 +141,8 @@ struct ServiceSettings {
   std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   std::function<std::uint64_t()> random = {};
   std::function<std::int64_t()> wall_ms = [] { return std::int64_t{0}; };
-  std::function<std::unique_ptr<CheckPlan>(const std::string& job)> make_check = [](const std::string&) {
-    return no_check();
+  std::function<std::unique_ptr<health::CheckPlan>(const std::string& job)> make_check = [](const std::string&) {
+    return health::no_check();
   };
 };
 

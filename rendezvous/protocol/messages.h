@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "health/messages/check_rules.h"
 #include "health/stacks/bounds.h"
 #include "health/tuning/loader_word.h"
 #include "rendezvous/protocol/hang_parts.h"
@@ -94,7 +95,7 @@ struct NodeJoins {
   JobRules rules = {};
   AgentFacts facts = {};
   std::string addresses = {};  // numeric, of its interfaces, with spaces between them
-  CheckRules check = {};
+  health::CheckRules check = {};
   std::uint32_t session = 0;  // how many sessions the agent has opened before, if it counts them
   std::string group = {};     // nodes of one group are near each other, as in a rack: the check pairs by it
   std::uint16_t door = 0;     // the port at which it can host the coordinator when that is lost; 0: it cannot

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/coordinator/network_check.h"
+#include "health/check/network_check.h"
 #include "rendezvous/coordinator/recording.h"
 #include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/protocol/random_id.h"
@@ -42,8 +42,8 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           .is_door = settings_.is_door,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },
-          .make_check = [this](const std::string& job) -> std::unique_ptr<coordinator::CheckPlan> {
-            auto plan = std::make_unique<coordinator::NetworkCheck>();
+          .make_check = [this](const std::string& job) -> std::unique_ptr<health::CheckPlan> {
+            auto plan = std::make_unique<health::NetworkCheck>();
             if (!recorder_ || job != recorded_job_) return plan;
             return coordinator::recorded_check(std::move(plan), [this](const std::string& line) { recorder_(line); });
           }};

@@ -300,7 +300,7 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
   const Formed* formed = find({job, incarnation, order.round.round}, order.round.membership);
   if (formed == nullptr)
     broken("workers run in a round that was formed", format("node {}, round {}", node.index(), order.round.round));
-  const bool is_checked = node.setup().check.when != protocol::CheckRules::When::kNever;
+  const bool is_checked = node.setup().check.when != health::CheckRules::When::kNever;
   if (is_checked && (!node.setup().fit || (node.setup().slow && node.setup().check.excludes_stragglers))) {
     broken("only who is fit trains", format("node {} in round {}", node.index(), order.round.round));
   }

@@ -14,16 +14,16 @@ namespace elastic::simulation {
 
 namespace {
 
-class PlannedCheck : public coordinator::CheckPlan {
+class PlannedCheck : public health::CheckPlan {
  public:
   explicit PlannedCheck(int phases) : phases_(phases) {}
-  int phases(const std::vector<coordinator::CheckNode>& nodes, const protocol::CheckRules&) const override {
-    const bool all_passed = std::ranges::all_of(nodes, [](const coordinator::CheckNode& node) { return node.passed; });
+  int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
+    const bool all_passed = std::ranges::all_of(nodes, [](const health::CheckNode& node) { return node.passed; });
     return all_passed ? 0 : phases_;
   }
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<coordinator::CheckNode>& nodes,
-                                  const std::vector<coordinator::CheckResults>& earlier,
-                                  const protocol::CheckRules&) const override {
+  std::vector<std::string> orders(std::uint32_t phase, const std::vector<health::CheckNode>& nodes,
+                                  const std::vector<health::CheckResults>& earlier,
+                                  const health::CheckRules&) const override {
     std::vector<std::string> orders;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (earlier.size() != phase) return {};
@@ -31,8 +31,8 @@ class PlannedCheck : public coordinator::CheckPlan {
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<coordinator::CheckNode>& nodes,
-                           const std::vector<coordinator::CheckResults>& results) const override {
+  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
+                           const std::vector<health::CheckResults>& results) const override {
     std::vector<Unfit> unfit;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const auto some = [&](const char* word) {
@@ -52,8 +52,8 @@ class PlannedCheck : public coordinator::CheckPlan {
 
 }  // namespace
 
-std::unique_ptr<coordinator::CheckPlan> make_check(int phases) {
-  if (phases == 0) return coordinator::no_check();
+std::unique_ptr<health::CheckPlan> make_check(int phases) {
+  if (phases == 0) return health::no_check();
   return std::make_unique<PlannedCheck>(phases);
 }
 
@@ -138,7 +138,7 @@ void Server::when_idle(std::function<void()> done) {
   when_idle_ = std::move(done);
 }
 
-std::unique_ptr<coordinator::CheckPlan> Server::make_recorded_check() {
+std::unique_ptr<health::CheckPlan> Server::make_recorded_check() {
   auto plan = make_check(simulation_.setup().check_phases);
   Recorder* const recorder = simulation_.recorder();
   if (recorder == nullptr || simulation_.setup().check_phases == 0) return plan;

@@ -84,7 +84,7 @@ class Server : public ConnectionOwner {
   void end();
   void serve(coordinator::ServiceSettings settings);
   void serve_door();
-  std::unique_ptr<coordinator::CheckPlan> make_recorded_check();
+  std::unique_ptr<health::CheckPlan> make_recorded_check();
   void on(const coordinator::ServiceEvent& event);
   void perform(coordinator::ServiceEffect& effect);
   void plan_timer();
@@ -119,6 +119,6 @@ class Server : public ConnectionOwner {
 };
 
 // A check before training which finds the nodes unfit that sent "bad" or "slow". At most two phases.
-std::unique_ptr<coordinator::CheckPlan> make_check(int phases);
+std::unique_ptr<health::CheckPlan> make_check(int phases);
 
 }  // namespace elastic::simulation

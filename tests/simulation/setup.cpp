@@ -24,8 +24,8 @@ protocol::JobTerms terms_of(Random& random, int nodes) {
   return terms;
 }
 
-protocol::CheckRules check_of(Random& random, int phases) {
-  using When = protocol::CheckRules::When;
+health::CheckRules check_of(Random& random, int phases) {
+  using When = health::CheckRules::When;
   if (phases == 0) return {};
   return {.when = static_cast<When>(random.number(static_cast<int>(When::kFirst), static_cast<int>(When::kAlways))),
           .excludes_stragglers = random.chance(50)};
@@ -113,7 +113,7 @@ Setup setup_of(std::uint64_t seed, int nodes) {
     const int to = part == 0 ? first_of_second_job : count;
     const protocol::JobTerms terms = terms_of(random, to - from);
     const protocol::JobRules rules = rules_of(random);
-    const protocol::CheckRules check = check_of(random, setup.check_phases);
+    const health::CheckRules check = check_of(random, setup.check_phases);
     const bool claims = random.chance(25);
     const int workers = random.number(1, 4);
     const bool alike = random.chance(60);

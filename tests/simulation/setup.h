@@ -24,7 +24,7 @@ struct NodeSetup {
   Ms starts_ms = 0;
   protocol::JobTerms terms;
   protocol::JobRules rules;
-  protocol::CheckRules check;
+  health::CheckRules check;
   Ms shutdown_timeout_ms = 1000;
   Ms exit_barrier_ms = 10'000;
   Ms join_timeout_ms = 20'000;

@@ -6,39 +6,38 @@
 #include <string>
 #include <vector>
 
+#include "health/check/check_plan.h"
 #include "health/judge/judge.h"
 #include "health/report/health_report.h"
-#include "rendezvous/coordinator/check_plan.h"
 
-namespace elastic::coordinator {
+namespace elastic::health {
 
 // The check of --network-check: each node tests itself, then exchanges data with others in up to three stages
 // (health/judge). The nodes of a group make their tests in one order, so that no two nodes wait for each other. If the
 // rules say so, all fit nodes then form a ring and measure an all-gather, which no node is judged by.
 class NetworkCheck : public CheckPlan {
  public:
-  explicit NetworkCheck(health::JudgeSettings settings = {}) : settings_(settings) {}
+  explicit NetworkCheck(JudgeSettings settings = {}) : settings_(settings) {}
 
-  int phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const override;
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override;
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier,
-                                  const protocol::CheckRules& rules) const override;
+                                  const std::vector<CheckResults>& earlier, const CheckRules& rules) const override;
   std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
                            const std::vector<CheckResults>& results) const override;
   // The judgement that unfit() lists.
-  health::Judgement judgement(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
+  Judgement judgement(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
   // The judgement with all measurements. The caller adds the job, the round and the times.
-  health::HealthReport report(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
+  HealthReport report(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
 
  private:
   struct Known;
-  health::Judgement judgement(const Known& all) const;
-  health::JudgeSettings settings_for(const Known& all) const;
+  Judgement judgement(const Known& all) const;
+  JudgeSettings settings_for(const Known& all) const;
   Known known(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
   std::vector<std::string> ring_orders(const Known& all, const std::vector<CheckNode>& nodes,
-                                       const protocol::CheckRules& rules) const;
+                                       const CheckRules& rules) const;
 
-  health::JudgeSettings settings_;
+  JudgeSettings settings_;
 };
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::health

@@ -3,9 +3,9 @@
 #include "health/report/health_report.h"
 #include "src/status/snapshot.h"
 
-namespace elastic::coordinator {
+namespace elastic::health {
 
 // The figures of a check that /status and /metrics report.
-status::Check check_figures(const health::HealthReport& report);
+status::Check check_figures(const HealthReport& report);
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::health

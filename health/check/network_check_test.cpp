@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/network_check.h"
+#include "health/check/network_check.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,6 @@
 #include "src/base/text.h"
 
 using namespace elastic;
-using namespace elastic::coordinator;
 using namespace elastic::health;
 
 namespace {
@@ -79,7 +78,7 @@ struct Cluster {
   std::set<int> slow = {};
   std::set<std::pair<int, int>> cut = {};
   std::map<int, bool> ring_fails = {};  // in the all-gather, whether for others
-  protocol::CheckRules rules = {};
+  CheckRules rules = {};
   std::map<std::pair<std::uint32_t, int>, std::string> says = {};  // instead, by phase and node
   NetworkCheck plan = NetworkCheck();
   std::vector<std::vector<std::string>> ordered = {};

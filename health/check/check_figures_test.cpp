@@ -1,17 +1,18 @@
-#include "rendezvous/coordinator/check_figures.h"
+#include "health/check/check_figures.h"
 
 #include <doctest/doctest.h>
 
 using namespace elastic;
+using namespace elastic::health;
 
 TEST_CASE("a check's figures are its nodes by verdict, its time, and the slowest pair that passed") {
-  health::HealthReport report{.round = 2, .phase_ms = {200, 300}, .exchange_bytes = 2'000'000};
+  HealthReport report{.round = 2, .phase_ms = {200, 300}, .exchange_bytes = 2'000'000};
   for (int rank = 0; rank < 4; ++rank) report.nodes.push_back({.rank = rank});
   report.pairs = {{.low = 0, .high = 1, .passed = true, .ms = 2},
                   {.low = 2, .high = 3, .passed = true, .ms = 4},
                   {.low = 0, .high = 3, .passed = false, .ms = 0, .why_not = "it was refused"}};
   report.bad_links.resize(1);
-  const status::Check check = coordinator::check_figures(report);
+  const status::Check check = check_figures(report);
   CHECK(check.round == 2);
   CHECK(check.fit == 4);
   CHECK(check.faulty + check.slow + check.undetermined == 0);
@@ -22,7 +23,7 @@ TEST_CASE("a check's figures are its nodes by verdict, its time, and the slowest
 }
 
 TEST_CASE("of one node alone there is no bandwidth") {
-  health::HealthReport report;
+  HealthReport report;
   report.nodes.push_back({});
-  CHECK(!coordinator::check_figures(report).slowest_busbw_bytes);
+  CHECK(!check_figures(report).slowest_busbw_bytes);
 }

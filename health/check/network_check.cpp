@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/network_check.h"
+#include "health/check/network_check.h"
 
 #include <algorithm>
 #include <iterator>
@@ -12,9 +12,7 @@
 #include "health/messages/messages.h"
 #include "src/base/text.h"
 
-namespace elastic::coordinator {
-
-using namespace health;
+namespace elastic::health {
 
 namespace {
 
@@ -259,15 +257,14 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked,
   return out;
 }
 
-int NetworkCheck::phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const {
+int NetworkCheck::phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const {
   if (std::ranges::all_of(nodes, &CheckNode::passed)) return 0;
   if (nodes.size() == 1) return 1;
   return static_cast<int>(kRingPhase) + (rules.measures_all ? 1 : 0);
 }
 
 std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                              const std::vector<CheckResults>& earlier,
-                                              const protocol::CheckRules& rules) const {
+                                              const std::vector<CheckResults>& earlier, const CheckRules& rules) const {
   if (phase == kSelfPhase) return std::vector<std::string>(nodes.size(), "{}");
   const Known so_far = known(nodes, earlier);
   if (phase == kRingPhase) return ring_orders(so_far, nodes, rules);
@@ -312,7 +309,7 @@ std::vector<std::string> NetworkCheck::orders(std::uint32_t phase, const std::ve
 }
 
 std::vector<std::string> NetworkCheck::ring_orders(const Known& all, const std::vector<CheckNode>& nodes,
-                                                   const protocol::CheckRules& rules) const {
+                                                   const CheckRules& rules) const {
   const Judgement found = judgement(all);
   std::vector<std::string> texts;
   std::vector<int> members;
@@ -425,4 +422,4 @@ HealthReport NetworkCheck::report(const std::vector<CheckNode>& nodes, const std
   return out;
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::health

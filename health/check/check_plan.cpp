@@ -1,11 +1,11 @@
-#include "rendezvous/coordinator/check_plan.h"
+#include "health/check/check_plan.h"
 
-namespace elastic::coordinator {
+namespace elastic::health {
 
-int NoCheck::phases(const std::vector<CheckNode>&, const protocol::CheckRules&) const { return 0; }
+int NoCheck::phases(const std::vector<CheckNode>&, const CheckRules&) const { return 0; }
 
 std::vector<std::string> NoCheck::orders(std::uint32_t, const std::vector<CheckNode>& nodes,
-                                         const std::vector<CheckResults>&, const protocol::CheckRules&) const {
+                                         const std::vector<CheckResults>&, const CheckRules&) const {
   return std::vector<std::string>(nodes.size());
 }
 
@@ -15,4 +15,4 @@ std::vector<CheckPlan::Unfit> NoCheck::unfit(const std::vector<CheckNode>&, cons
 
 std::unique_ptr<CheckPlan> no_check() { return std::make_unique<NoCheck>(); }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::health

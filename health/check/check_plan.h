@@ -1,13 +1,16 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "rendezvous/protocol/messages.h"
+#include "health/messages/check_rules.h"
+#include "src/base/fields.h"
+#include "src/base/limits.h"
 
-namespace elastic::coordinator {
+namespace elastic::health {
 
 // A node of a round that is to be checked. Its index in a list is its node rank.
 struct CheckNode {
@@ -24,7 +27,7 @@ using CheckResults = std::vector<std::string>;
 // What the check before training consists of. The coordinator carries it out: in each round, before the workers run,
 // it asks the plan for its phases one after the other, sends each node its order (RunCheck), gathers the results of
 // all nodes (CheckDone), and removes the nodes that unfit() names from the job. Removing nodes makes a new round; the
-// others have `passed` in it, so that only newcomers are checked. If the job's rules (protocol::CheckRules) want no
+// others have `passed` in it, so that only newcomers are checked. If the job's rules (CheckRules) want no
 // check, the plan is not asked.
 //
 // One plan serves the whole job and keeps nothing between calls: its answers follow from the arguments alone, so that
@@ -35,13 +38,12 @@ class CheckPlan {
   virtual ~CheckPlan() = default;
 
   // How many phases the check of these nodes has; with 0 their workers run at once.
-  virtual int phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const = 0;
+  virtual int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const = 0;
 
   // The orders of a phase (counted from 0), one for each node, also for nodes that do nothing in it. `earlier` has the
   // results of all phases before it.
   virtual std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                          const std::vector<CheckResults>& earlier,
-                                          const protocol::CheckRules& rules) const = 0;
+                                          const std::vector<CheckResults>& earlier, const CheckRules& rules) const = 0;
 
   // The nodes that are not fit, by ascending rank, each with the reason ("its all-reduce failed with two others"). It
   // is asked when all phases are over. Results that cannot be read make their node unfit. Stragglers train unless the
@@ -53,22 +55,28 @@ class CheckPlan {
     std::string why;
     Kind kind = Kind::kFaulty;
     bool operator==(const Unfit&) const = default;
+    static void fields(auto& io, auto& v) {
+      io("node_rank", v.node_rank, at_most(limits::kNodesPerJob));
+      io("why", v.why);
+      io.if_set("kind", v.kind);
+    }
   };
   virtual std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
                                    const std::vector<CheckResults>& results) const = 0;
 };
 
+constexpr auto names_of(CheckPlan::Unfit::Kind) { return std::array{"faulty", "undetermined", "straggler", "link"}; }
+
 // A plan without phases: every node is fit.
 class NoCheck : public CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes, const protocol::CheckRules& rules) const override;
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override;
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier,
-                                  const protocol::CheckRules& rules) const override;
+                                  const std::vector<CheckResults>& earlier, const CheckRules& rules) const override;
   std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
                            const std::vector<CheckResults>& results) const override;
 };
 
 std::unique_ptr<CheckPlan> no_check();
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::health

@@ -1,21 +1,21 @@
-#include "rendezvous/coordinator/check_plan.h"
+#include "health/check/check_plan.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-using namespace elastic::coordinator;
+using namespace elastic::health;
 
 namespace {
 
 // The smallest possible check: each node that has not passed yet reports whether it is fit.
 class AskEach : public CheckPlan {
  public:
-  int phases(const std::vector<CheckNode>& nodes, const elastic::protocol::CheckRules&) const override {
+  int phases(const std::vector<CheckNode>& nodes, const CheckRules&) const override {
     return std::ranges::all_of(nodes, &CheckNode::passed) ? 0 : 1;
   }
   std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
-                                  const elastic::protocol::CheckRules&) const override {
+                                  const CheckRules&) const override {
     std::vector<std::string> result;
     for (const CheckNode& node : nodes) result.push_back(node.passed ? "idle" : "check");
     return result;
