@@ -13,7 +13,6 @@
 #include "rendezvous/protocol/hang_parts.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/message_parts.h"
-#include "rendezvous/protocol/progress_parts.h"
 #include "rendezvous/protocol/succession_parts.h"
 #include "src/base/limits.h"
 
