@@ -133,8 +133,8 @@ struct ServiceSettings {
   std::string only_job = {};                            // agents of other jobs are rejected; empty: all jobs are served
   std::optional<protocol::AgentId> own_agent = {};      // see CoordinatorConfig
   std::optional<protocol::Successor> own_process = {};  // the same
-  // How the only node that can come is called, which has no address; empty: nodes are called as they say.
-  std::string only_node = {};
+  // How the only node that can come is called, which has no address; none: nodes are called as they say.
+  std::function<std::string()> name_of_only_node = {};
   // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
   // the node's own agent is free to elect another one (DoorIs).
   bool is_door = false;

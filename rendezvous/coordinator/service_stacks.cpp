@@ -19,7 +19,7 @@ StacksDesk::Nodes Service::nodes_of(const std::string& job) const {
   return [this, job] {
     const Coordinator* coordinator = find(job);
     auto nodes = coordinator != nullptr ? nodes_with_stacks(coordinator->roster()) : std::vector<StacksDesk::Node>();
-    if (nodes.size() == 1 && !settings_.only_node.empty()) nodes.front().name = settings_.only_node;
+    if (nodes.size() == 1 && settings_.name_of_only_node) nodes.front().name = settings_.name_of_only_node();
     return nodes;
   };
 }

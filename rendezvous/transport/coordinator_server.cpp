@@ -38,7 +38,7 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           .secret = settings_.secret,
           .only_job = settings_.only_job,
           .own_agent = settings_.own_agent,
-          .only_node = is_for_only_node() ? net::full_host_name() : "",
+          .name_of_only_node = is_for_only_node() ? net::full_host_name : std::function<std::string()>(),
           .is_door = settings_.is_door,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },

@@ -22,8 +22,8 @@
 // protocol (rendezvous/protocol/binary_archive.h). The name and the bounds of a member are the arguments of io(), and
 //
 //   each(io, ...)      several members without bounds
-//   io.if_set(...)     a member that JSON has only where it is not its type's initial value: it may be missing, as in
-//                      what an older program wrote
+//   io.if_set(...)     a member that JSON has only where it is not its type's initial value: it may be missing, which
+//                      keeps recordings short
 //   io.at_end(...)     the same, and the bytes of a message end before it where it has its initial value, so that
 //                      whoever does not use it sends no byte more. A member behind it would make it io.if_set()
 //   io.must(...)       a member without which the message means nothing, even to a reader that forgives (JsonForm)
