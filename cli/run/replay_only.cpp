@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "rendezvous/coordinator/limits.h"
-#include "rendezvous/coordinator/replay.h"
+#include "rendezvous/trace/limits.h"
+#include "rendezvous/trace/replay.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
@@ -28,14 +28,14 @@ class Lines {
 
   // Returns the next line; nothing at the end, or where reading fails. A line that is too long is cut, but stays
   // recognisable as too long.
-  std::optional<coordinator::SourceLine> next() {
+  std::optional<trace::SourceLine> next() {
     std::size_t looked_at = begin_;
     for (;;) {
       const std::size_t end = buffer_.find('\n', looked_at);
       const bool is_too_long = end == std::string::npos && buffer_.size() - begin_ > limits::kRecordingLineBytes;
       if (end != std::string::npos || is_too_long) {
         const std::size_t size = (is_too_long ? buffer_.size() : end) - begin_;
-        coordinator::SourceLine line{buffer_.substr(begin_, size), true};
+        trace::SourceLine line{buffer_.substr(begin_, size), true};
         begin_ += is_too_long ? size : size + 1;
         return line;
       }
@@ -44,7 +44,7 @@ class Lines {
       if (!fill()) break;
     }
     if (buffer_.empty()) return {};
-    return coordinator::SourceLine{std::exchange(buffer_, {}), false};
+    return trace::SourceLine{std::exchange(buffer_, {}), false};
   }
 
   // The errno of a failed read; 0 if none failed.
@@ -77,7 +77,7 @@ int refuse(const Error& error) {
 
 int refuse_stdout(int error) { return refuse(Error{"stdout", errno_text(error), ""}); }
 
-int print_steps(coordinator::Replay& replay, Lines& lines, const std::string& name) {
+int print_steps(trace::Replay& replay, Lines& lines, const std::string& name) {
   for (;;) {
     const auto step = replay.next();
     if (!step) return refuse(step.error());
@@ -98,7 +98,7 @@ int print_replay(const std::string& file) {
     if (!opened) return refuse(fail_errno(format("--replay={}", name), errno, "name a recording").error());
   }
   Lines lines(file == "-" ? STDIN_FILENO : opened.get());
-  coordinator::Replay replay([&lines] { return lines.next(); }, name);
+  trace::Replay replay([&lines] { return lines.next(); }, name);
   const auto first = replay.begin();
   if (lines.error() != 0) return refuse(Error{name, errno_text(lines.error()), "name a recording"});
   if (!first) return refuse(first.error());

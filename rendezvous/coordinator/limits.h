@@ -40,7 +40,5 @@ inline constexpr std::size_t kHangChargesBytes = 8 * 1024;
 // | a report of a hang, of all nodes together | {kHangReportsBytes}, or 8 KiB for each | groups of ranks are left out,
 // and counted |
 inline constexpr std::size_t kHangReportsBytes = 64 * 1024 * 1024;
-// | a line of a recording that is read (`--replay`) | {kRecordingLineBytes} | refused, exit status 2 |
-inline constexpr std::size_t kRecordingLineBytes = 16 * 1024 * 1024;
 
 }  // namespace elastic::limits

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "health/check/network_check.h"
-#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/trace/recording.h"
 #include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/limits.h"
@@ -45,7 +45,7 @@ coordinator::ServiceSettings CoordinatorServer::service_settings() {
           .make_check = [this](const std::string& job) -> std::unique_ptr<health::CheckPlan> {
             auto plan = std::make_unique<health::NetworkCheck>();
             if (!recorder_ || job != recorded_job_) return plan;
-            return coordinator::recorded_check(std::move(plan), [this](const std::string& line) { recorder_(line); });
+            return trace::recorded_check(std::move(plan), [this](const std::string& line) { recorder_(line); });
           }};
 }
 
@@ -118,9 +118,9 @@ void CoordinatorServer::record(const std::string& job, std::function<void(std::s
     if (coordinator == nullptr) return;
     // Each coordinator of the name, should there be several, begins a recording of its own.
     if (std::exchange(*began, coordinator->config().incarnation) != coordinator->config().incarnation) {
-      write(coordinator::recording_head(name, coordinator->config(), true));
+      write(trace::recording_head(name, coordinator->config(), true));
     }
-    write(coordinator::recording_line(event, now_ms));
+    write(trace::recording_line(event, now_ms));
   };
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "rendezvous/coordinator/recording.h"
-#include "rendezvous/coordinator/replay.h"
+#include "rendezvous/trace/recording.h"
+#include "rendezvous/trace/replay.h"
 #include "src/base/text.h"
 
 namespace elastic::simulation {
@@ -45,7 +45,7 @@ std::string text(const Recording::State& state) {
                 state.deadline_ms ? format("{}", *state.deadline_ms) : "none", state.term, state.incarnation);
 }
 
-std::string text(const coordinator::Send& send) { return coordinator::told_in({send}).dump(); }
+std::string text(const coordinator::Send& send) { return trace::told_in({send}).dump(); }
 
 }  // namespace
 
@@ -60,14 +60,14 @@ void Recorder::takes(const OfServer& which, const coordinator::Coordinator& real
                 .first;
     recordings_.push_back({.job = which.second,
                            .term = real.config().term,
-                           .text = coordinator::recording_head(which.second, real.config(), has_check_),
+                           .text = trace::recording_head(which.second, real.config(), has_check_),
                            .after = {},
                            .sent = {},
                            .logged = {}});
   }
   Open& open = found->second;
   if (const auto* said = std::get_if<coordinator::MessageReceived>(&event)) open.heard.insert(said->from);
-  recordings_[open.index].text += coordinator::recording_line(event, now_ms);
+  recordings_[open.index].text += trace::recording_line(event, now_ms);
   recordings_[open.index].after.emplace_back();
   open.acts = true;
   asked_ = open.index;
@@ -110,14 +110,14 @@ void Recorder::killed(std::uint32_t server) {
 
 std::optional<std::string> difference(const Recording& recording, const std::string& name) {
   std::size_t at = 0;
-  const auto source = [&]() -> std::optional<coordinator::SourceLine> {
+  const auto source = [&]() -> std::optional<trace::SourceLine> {
     if (at >= recording.text.size()) return {};
     const std::size_t end = std::min(recording.text.find('\n', at), recording.text.size());
-    coordinator::SourceLine line{recording.text.substr(at, end - at), end < recording.text.size()};
+    trace::SourceLine line{recording.text.substr(at, end - at), end < recording.text.size()};
     at = end + 1;
     return line;
   };
-  coordinator::Replay replay(source, name);
+  trace::Replay replay(source, name);
   if (const auto begins = replay.begin(); !begins) return begins.error().text();
   std::size_t events = 0;
   std::size_t sent = 0;

@@ -73,7 +73,7 @@ class Recorder {
   std::optional<std::size_t> asked_;  // the coordinator whose check plan is asked
 };
 
-// Replays a recording with coordinator::Replay and compares the result with what the coordinator did. Returns nothing
+// Replays a recording with trace::Replay and compares the result with what the coordinator did. Returns nothing
 // if both are the same; else the difference, beginning with `name` and the line.
 std::optional<std::string> difference(const Recording& recording, const std::string& name);
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "health/stacks/document.h"
-#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/trace/recording.h"
 #include "rendezvous/protocol/random_id.h"
 #include "src/base/text.h"
 #include "tests/simulation/meter.h"
@@ -142,7 +142,7 @@ std::unique_ptr<health::CheckPlan> Server::make_recorded_check() {
   auto plan = make_check(simulation_.setup().check_phases);
   Recorder* const recorder = simulation_.recorder();
   if (recorder == nullptr || simulation_.setup().check_phases == 0) return plan;
-  return coordinator::recorded_check(std::move(plan),
+  return trace::recorded_check(std::move(plan),
                                      [recorder](const std::string& line) { recorder->answered(line); });
 }
 

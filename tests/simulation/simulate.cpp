@@ -11,7 +11,7 @@
 #ifdef ELASTIC_RUN_MUTANTS
 #include "tests/simulation/mutant.h"
 #endif
-#include "rendezvous/coordinator/replay.h"
+#include "rendezvous/trace/replay.h"
 #include "src/base/text.h"
 #include "tests/simulation/runs.h"
 
@@ -123,7 +123,7 @@ std::string replay(std::string_view program, const Options& options, std::uint64
   return format("{} --seed {}{} --trace", program, seed, mutant);
 }
 
-int trace(const Options& options, const std::optional<FaultPlan>& shrunk) {
+int print_trace(const Options& options, const std::optional<FaultPlan>& shrunk) {
   const Setup setup = setup_of(options.wanted.from);
   const FaultPlan plan = shrunk ? *shrunk : plan_of(setup);
   std::cout << text(setup) << '\n';
@@ -146,7 +146,7 @@ int shrink_and_print(const Options& options) {
     std::cout << format("seed {} does not fail\n", options.wanted.from);
     return 0;
   }
-  (void)trace(options, shrunk->plan);
+  (void)print_trace(options, shrunk->plan);
   std::cout << format("seed {} fails with {} of {} faults ({} runs tried): {}: {}\n", options.wanted.from,
                       shrunk->plan.faults.size(), plan_of(setup_of(options.wanted.from)).faults.size(), shrunk->tries,
                       shrunk->broken.what, shrunk->broken.text);
@@ -164,7 +164,7 @@ int record(const Options& options) {
     std::cout << format("{}: job {}, term {}, {} events{}\n", file, recordings[i].job, recordings[i].term,
                         recordings[i].after.size(), recordings[i].was_killed ? ", killed" : "");
     const coordinator::Effects sent{recordings[i].sent.begin(), recordings[i].sent.end()};
-    std::cout << "    " << coordinator::told_in(sent).dump() << '\n';
+    std::cout << "    " << trace::told_in(sent).dump() << '\n';
   }
   return 0;
 }
@@ -232,6 +232,6 @@ int main(int argc, char** argv) {
   if (!options.check_hash.empty() || !options.write_hash.empty()) return check_or_write_hash(options);
   if (!options.record.empty()) return record(options);
   if (options.shrink) return shrink_and_print(options);
-  if (options.trace) return trace(options, {});
+  if (options.trace) return print_trace(options, {});
   return run(options, argv[0]);
 }

@@ -6,7 +6,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROTOCOL = ["rendezvous/protocol/message_parts.h", "rendezvous/protocol/messages.h"]
-HEADERS = PROTOCOL + ["rendezvous/protocol/codec.h", "rendezvous/coordinator/recording.h", "health/messages/messages.h",
+HEADERS = PROTOCOL + ["rendezvous/protocol/codec.h", "rendezvous/trace/recording.h", "health/messages/messages.h",
                       "health/tuning/loader_word.h", "health/gpu/messages.h",
                       "health/probe/check_settings.h", "health/probe/probe_process.h"]
 # Members that are in no list, since each node sets them for itself.

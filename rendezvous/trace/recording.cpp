@@ -1,10 +1,10 @@
-#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/trace/recording.h"
 
 #include <array>
 #include <utility>
 #include <vector>
 
-#include "rendezvous/coordinator/limits.h"
+#include "rendezvous/trace/limits.h"
 #include "src/base/json.h"
 #include "src/base/json_archive.h"
 #include "src/base/text.h"
@@ -80,6 +80,9 @@ void fields(auto& io, Is<CoordinatorConfig> auto& v) {
   io("own_process", v.own_process);
 }
 
+}  // namespace elastic::coordinator
+
+namespace elastic::trace {
 namespace {
 
 constexpr const char* kFormat = "elastic-run coordinator recording";
@@ -112,12 +115,12 @@ std::string recording_head(const RecordingHead& head) {
   return out.dump() + "\n";
 }
 
-std::string recording_head(const std::string& job, const CoordinatorConfig& config, bool has_check) {
+std::string recording_head(const std::string& job, const coordinator::CoordinatorConfig& config, bool has_check) {
   return recording_head(
       {.job = job, .program = "elastic-run " ELASTIC_RUN_VERSION, .config = config, .has_check = has_check});
 }
 
-std::string recording_line(const Event& event, std::int64_t at_ms) {
+std::string recording_line(const coordinator::Event& event, std::int64_t at_ms) {
   return recorded(RecordedEvent{at_ms, event}).dump() + "\n";
 }
 
@@ -204,4 +207,4 @@ std::unique_ptr<health::CheckPlan> recorded_check(std::unique_ptr<health::CheckP
   return std::make_unique<RecordedCheck>(std::move(plan), std::move(write));
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::trace

@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/replay.h"
+#include "rendezvous/trace/replay.h"
 
 #include <tuple>
 #include <utility>
@@ -7,8 +7,9 @@
 #include "src/base/json_archive.h"
 #include "src/base/text.h"
 
-namespace elastic::coordinator {
+namespace elastic::trace {
 
+using namespace coordinator;
 using namespace protocol;
 
 // Stands in for the check plan, with the answers that are recorded in the lines after the event.
@@ -206,4 +207,4 @@ Json told_in(const Effects& effects) {
   return list;
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::trace

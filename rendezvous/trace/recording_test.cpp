@@ -1,19 +1,20 @@
-#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/trace/recording.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "rendezvous/coordinator/limits.h"
-#include "rendezvous/coordinator/recording_test_support.h"
+#include "rendezvous/trace/limits.h"
+#include "rendezvous/trace/recording_test_support.h"
 #include "src/base/json.h"
 #include "src/base/text.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
-using namespace elastic::coordinator::testing;
 using namespace elastic::protocol;
+using namespace elastic::trace;
+using namespace elastic::trace::testing;
 
 namespace {
 

@@ -7,13 +7,15 @@
 #include <utility>
 #include <variant>
 
-#include "rendezvous/coordinator/recording.h"
-#include "rendezvous/coordinator/replay.h"
 #include "rendezvous/protocol/test_messages.h"
+#include "rendezvous/trace/recording.h"
+#include "rendezvous/trace/replay.h"
 #include "src/base/limits.h"
 
 // Random events, and recordings in memory, for tests.
-namespace elastic::coordinator::testing {
+namespace elastic::trace::testing {
+
+using namespace coordinator;
 
 // Makes random events whose numbers are within the bounds of a recording.
 class EventMaker {
@@ -118,4 +120,4 @@ inline std::string replayed(const std::string& recording) {
   }
 }
 
-}  // namespace elastic::coordinator::testing
+}  // namespace elastic::trace::testing

@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/replay.h"
+#include "rendezvous/trace/replay.h"
 
 #include <doctest/doctest.h>
 
@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
-#include "rendezvous/coordinator/recording_test_support.h"
+#include "rendezvous/trace/recording_test_support.h"
 #include "src/base/json.h"
 #include "src/base/text.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
-using namespace elastic::coordinator::testing;
 using namespace elastic::protocol;
+using namespace elastic::trace;
+using namespace elastic::trace::testing;
 
 namespace {
 
@@ -55,7 +56,7 @@ std::string failing_job() {
     job.on(MessageReceived{1, StoreIsOpen{round, {"10.0.0.1", 4000}}}, now_ms);
     job.on(KeepAliveReceived{2}, now_ms + 1);
     job.on(TimePassed{}, now_ms + 2);
-    const WorkerFailure why = testing::failure(1, now_ms + 10);
+    const WorkerFailure why = coordinator::testing::failure(1, now_ms + 10);
     job.on(MessageReceived{1, WorkerFailed{round, why}}, now_ms + 10);
     job.on(MessageReceived{1, NodeStopped{round, {why}}}, now_ms + 20);
     job.on(MessageReceived{2, NodeStopped{round, {}}}, now_ms + 30);

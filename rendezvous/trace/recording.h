@@ -17,13 +17,13 @@
 // All events of a coordinator as lines of JSON: a first line that says which coordinator it is, then one for each
 // event. A coordinator that gets the same events again decides the same again (replay.h). docs/recording.md lists every
 // member.
-namespace elastic::coordinator {
+namespace elastic::trace {
 
 // The first line.
 struct RecordingHead {
   std::string job;      // its name
   std::string program;  // the program that wrote it: "elastic-run 0.1.0"
-  CoordinatorConfig config;
+  coordinator::CoordinatorConfig config;
   bool has_check = false;  // the answers of the check plan are recorded, too
   static void fields(auto& io, auto& v) {
     io("job", v.job);
@@ -51,7 +51,7 @@ constexpr auto names_of(const CheckAnswer&) { return std::array{"phases", "order
 
 struct RecordedEvent {
   std::int64_t at_ms = 0;  // by the clock of config.now_ms
-  Event event;
+  coordinator::Event event;
   static void fields(auto& io, auto& v) {
     io("at_ms", v.at_ms, protocol::bounds::kSignedMs);
     io.one_of("event", v.event);
@@ -66,8 +66,8 @@ Json recorded(const RecordedEvent& event);
 // Each returns one line with its newline. A text that is not UTF-8 is kept byte by byte.
 std::string recording_head(const RecordingHead& head);
 // The head of a coordinator's recording, as this program writes it.
-std::string recording_head(const std::string& job, const CoordinatorConfig& config, bool has_check);
-std::string recording_line(const Event& event, std::int64_t at_ms);
+std::string recording_head(const std::string& job, const coordinator::CoordinatorConfig& config, bool has_check);
+std::string recording_line(const coordinator::Event& event, std::int64_t at_ms);
 std::string recording_line(const CheckAnswer& answer);
 
 // Parse a line. `place` names it in the error: "run.jsonl:17". They fail if the line is not JSON, lacks a member or has
@@ -79,4 +79,4 @@ Result<RecordedLine> parse_recording_line(std::string_view line, const std::stri
 std::unique_ptr<health::CheckPlan> recorded_check(std::unique_ptr<health::CheckPlan> plan,
                                                   std::function<void(std::string line)> write);
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::trace

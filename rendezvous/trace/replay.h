@@ -9,11 +9,17 @@
 #include <string>
 
 #include "rendezvous/coordinator/coordinator.h"
-#include "rendezvous/coordinator/recording.h"
+#include "rendezvous/trace/recording.h"
 #include "src/base/json.h"
 #include "src/base/result.h"
 
 namespace elastic::coordinator {
+constexpr auto names_of(Coordinator::State) {
+  return std::array{"forming", "rebuilding", "preparing", "running", "stopping", "ending", "ended"};
+}
+}  // namespace elastic::coordinator
+
+namespace elastic::trace {
 
 // A line of a recording.
 struct SourceLine {
@@ -32,7 +38,7 @@ class Replay {
     // this. Empty: it is an event.
     std::string begins;
     RecordedEvent told;
-    Effects effects;
+    coordinator::Effects effects;
     bool is_quiet = false;          // a keep-alive or a deadline without effects
     std::int64_t quiet_before = 0;  // how many of those came since the step before that is not
   };
@@ -55,7 +61,7 @@ class Replay {
 
   // The number of the line that was read last, counted from 1.
   std::size_t line() const { return line_; }
-  const Coordinator& coordinator() const { return *coordinator_; }
+  const coordinator::Coordinator& coordinator() const { return *coordinator_; }
 
  private:
   class Answers;
@@ -71,15 +77,11 @@ class Replay {
   bool cut_off_ = false;  // the last line is not whole and was skipped
   std::int64_t born_ms_ = 0;
   std::int64_t quiet_ = 0;
-  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<coordinator::Coordinator> coordinator_;
   std::optional<Error> answer_error_;  // the recorded answers are not those that the check is asked for
 };
 
-constexpr auto names_of(Coordinator::State) {
-  return std::array{"forming", "rebuilding", "preparing", "running", "stopping", "ending", "ended"};
-}
-
 // Whom a coordinator tells what, and whose sessions it closes: a list. Nodes that get the same message are one entry.
-Json told_in(const Effects& effects);
+Json told_in(const coordinator::Effects& effects);
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::trace
