@@ -7,7 +7,7 @@
 #include "cli/limits.h"
 #include "cli/lost_value.h"
 #include "health/progress/step_pattern.h"
-#include "rendezvous/agent/event_commands.h"
+#include "rendezvous/events/event_commands.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
@@ -411,7 +411,7 @@ Status check_events(const ParsedFlags& flags) {
 }
 
 Status check_on_event(std::set<std::string>& kinds, const ParsedFlags& flags) {
-  const auto& known = agent::kEventCommandKinds;
+  const auto& known = events::kEventCommandKinds;
   for (const std::string& kind : split(flags.text(FlagId::kOnEventKinds), ',')) {
     const std::string name(trim(kind));
     if (std::ranges::find(known, std::string_view(name)) == std::end(known)) {

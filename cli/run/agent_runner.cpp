@@ -79,15 +79,15 @@ double fine_ms() {
   return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
 
-std::optional<agent::TorchEvents> make_torch_events(const LaunchSettings& settings) {
+std::optional<events::TorchEvents> make_torch_events(const LaunchSettings& settings) {
   if (!settings.torch_events) return {};
-  return agent::TorchEvents({.run_id = settings.worker.run_id,
-                             .role = settings.node.role,
-                             .host = net::full_host_name(),
-                             .backend = settings.rdzv_backend,
-                             .entry_point = settings.entry_point,
-                             .local_world_size = settings.node.local_world_size},
-                            fine_ms());
+  return events::TorchEvents({.run_id = settings.worker.run_id,
+                              .role = settings.node.role,
+                              .host = net::full_host_name(),
+                              .backend = settings.rdzv_backend,
+                              .entry_point = settings.entry_point,
+                              .local_world_size = settings.node.local_world_size},
+                             fine_ms());
 }
 
 void print_torch(const std::string& lines) {

@@ -23,9 +23,9 @@
 #include "cli/run/warm_workers.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
-#include "rendezvous/agent/narrator.h"
 #include "rendezvous/agent/shared_signals.h"
-#include "rendezvous/agent/torch_events.h"
+#include "rendezvous/events/narrator.h"
+#include "rendezvous/events/torch_events.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/store_host.h"
 #include "src/net/loop.h"
@@ -145,8 +145,8 @@ class AgentRunner {
   std::optional<Farewell> farewell_;
   protocol::ByteString farewell_bytes_;
   std::string link_problem_;  // the last one that the link has logged
-  agent::Narrator narrator_;
-  std::optional<agent::TorchEvents> torch_events_;       // if --event-log-handler=console wants them
+  events::Narrator narrator_;
+  std::optional<events::TorchEvents> torch_events_;      // if --event-log-handler=console wants them
   std::optional<Environment> inherited_environment_;     // what all workers get of the launcher's environment
   std::optional<std::vector<Variable>> hang_variables_;  // of this job's workers, once they are known
   std::deque<agent::AgentEvent> events_;

@@ -15,7 +15,7 @@
 
 #include "cli/run/limits.h"
 #include "health/probe/command.h"
-#include "rendezvous/agent/limits.h"
+#include "rendezvous/events/limits.h"
 #include "src/process/children.h"
 #include "src/process/descendants.h"
 #include "src/process/descriptors.h"

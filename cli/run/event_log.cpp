@@ -8,8 +8,8 @@
 
 namespace elastic::run {
 
-void tell(const agent::LogEvent& event) {
-  using Level = agent::LogEvent::Level;
+void tell(const events::LogEvent& event) {
+  using Level = events::LogEvent::Level;
   switch (event.level) {
     case Level::kDebug: return log::tell(log::Level::kDebug, event.event, event.text, event.fields);
     case Level::kInfo: return log::tell(log::Level::kInfo, event.event, event.text, event.fields);
@@ -18,8 +18,8 @@ void tell(const agent::LogEvent& event) {
   }
 }
 
-void tell(const agent::LogEvents& events) {
-  for (const agent::LogEvent& event : events) tell(event);
+void tell(const events::LogEvents& events) {
+  for (const events::LogEvent& event : events) tell(event);
 }
 
 void tell_failure(const report::JobReport& report) {

@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
-#include "rendezvous/agent/narrator.h"
+#include "rendezvous/events/narrator.h"
 #include "src/report/failure.h"
 
 namespace elastic::run {
 
 // Writes an event to the launcher's log, and so to the file of --events.
-void tell(const agent::LogEvent& event);
-void tell(const agent::LogEvents& events);
+void tell(const events::LogEvent& event);
+void tell(const events::LogEvents& events);
 
 // The event of a job that has not succeeded: its first failure, and the most probable cause.
 void tell_failure(const report::JobReport& report);

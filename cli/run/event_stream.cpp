@@ -6,7 +6,7 @@
 
 namespace elastic::run {
 
-EventStream::EventStream(const std::string& path, const agent::EventLines::Launch& launch, Listener listener)
+EventStream::EventStream(const std::string& path, const events::EventLines::Launch& launch, Listener listener)
     : lines_(launch), file_(path, launch), listener_(std::move(listener)), listens_(file_.is_open() || listener_) {
   if (!listens_) return;
   log::set_observer([this](log::Level level, std::string_view event, std::string_view text, const Json& fields) {

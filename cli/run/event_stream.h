@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cli/run/events_file.h"
-#include "rendezvous/agent/event_line.h"
+#include "rendezvous/events/event_line.h"
 
 namespace elastic::run {
 
@@ -17,7 +17,7 @@ class EventStream {
 
   // Listens to the log from now on; there may be one stream at a time. Without a file (an empty path) and a listener it
   // does nothing.
-  EventStream(const std::string& path, const agent::EventLines::Launch& launch, Listener listener);
+  EventStream(const std::string& path, const events::EventLines::Launch& launch, Listener listener);
   ~EventStream();
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
@@ -28,7 +28,7 @@ class EventStream {
  private:
   void on_event(std::string_view level, std::string_view event, std::string_view text, const Json& fields);
 
-  agent::EventLines lines_;
+  events::EventLines lines_;
   EventsFile file_;
   Listener listener_;
   bool listens_ = false;

@@ -10,15 +10,15 @@
 
 namespace elastic::run {
 
-agent::EventLines::Moment event_moment() {
+events::EventLines::Moment event_moment() {
   timespec wall{};
   clock_gettime(CLOCK_REALTIME, &wall);
   return {std::int64_t{wall.tv_sec} * 1'000'000 + wall.tv_nsec / 1000, process::monotonic_ms()};
 }
 
-EventsFile::EventsFile(const std::string& path, agent::EventLines::Launch launch) : path_(path) {
+EventsFile::EventsFile(const std::string& path, events::EventLines::Launch launch) : path_(path) {
   if (path.empty()) return;
-  const auto loss_line = [lines = agent::EventLines(std::move(launch))](std::uint64_t count) mutable {
+  const auto loss_line = [lines = events::EventLines(std::move(launch))](std::uint64_t count) mutable {
     return lines.line("warning", "events_lost", format("{} events before this one are lost", count),
                       Json::object().set("count", static_cast<std::int64_t>(count)), event_moment());
   };

@@ -3,19 +3,19 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/agent/event_line.h"
+#include "rendezvous/events/event_line.h"
 #include "src/output/side_file.h"
 
 namespace elastic::run {
 
 // The present, by both clocks.
-agent::EventLines::Moment event_moment();
+events::EventLines::Moment event_moment();
 
 // The file of --events. Whatever goes wrong with it costs lines, of which a later one tells how many, and one warning.
 class EventsFile {
  public:
   // Opens the file to append to it. An empty path: there is none.
-  EventsFile(const std::string& path, agent::EventLines::Launch launch);
+  EventsFile(const std::string& path, events::EventLines::Launch launch);
   EventsFile(const EventsFile&) = delete;
   EventsFile& operator=(const EventsFile&) = delete;
 

@@ -13,7 +13,7 @@
 
 namespace elastic::run {
 
-using agent::EventCommands;
+using events::EventCommands;
 
 OnEvent::OnEvent(const Settings& settings, const process::InheritedState& inherited)
     : is_wanted_(!settings.command.empty()), commands_(settings.kinds) {
@@ -56,7 +56,7 @@ void OnEvent::broken(const std::string& why) {
 
 void OnEvent::perform(const EventCommands::Effects& effects) {
   for (const EventCommands::Effect& effect : effects) {
-    if (const auto* log_event = std::get_if<agent::LogEvent>(&effect)) tell(*log_event);
+    if (const auto* log_event = std::get_if<events::LogEvent>(&effect)) tell(*log_event);
     const auto* run = std::get_if<EventCommands::Run>(&effect);
     if (run == nullptr || !channel_) continue;
     const EventOrder order{.number = run->number};

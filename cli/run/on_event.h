@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "rendezvous/agent/event_commands.h"
+#include "rendezvous/events/event_commands.h"
 #include "src/base/environment.h"
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
@@ -14,7 +14,7 @@
 
 namespace elastic::run {
 
-// --on-event: has the process of event_command_process run the user's command for events, as agent::EventCommands
+// --on-event: has the process of event_command_process run the user's command for events, as events::EventCommands
 // decides, and logs how commands end. An error costs commands, never the job.
 class OnEvent {
  public:
@@ -45,10 +45,10 @@ class OnEvent {
  private:
   void read();
   void broken(const std::string& why);
-  void perform(const agent::EventCommands::Effects& effects);
+  void perform(const events::EventCommands::Effects& effects);
 
   bool is_wanted_;
-  agent::EventCommands commands_;
+  events::EventCommands commands_;
   UniqueFd channel_;
   std::optional<net::ReadWatch> watch_;
   std::function<void()> on_idle_;

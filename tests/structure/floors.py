@@ -45,13 +45,14 @@ ROOMS = {
     "rendezvous/coordinator": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/locate", "rendezvous/succession"],
     "rendezvous/agent": ["rendezvous/protocol", "rendezvous/succession"],
     "rendezvous/trace": ["rendezvous/protocol", "rendezvous/coordinator"],
+    "rendezvous/events": ["rendezvous/protocol", "rendezvous/agent"],
     "rendezvous/transport": ["rendezvous/protocol", "rendezvous/locate", "rendezvous/coordinator", "rendezvous/trace"],
     "cli/run": [],
 }
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
-    "rendezvous/agent", "rendezvous/coordinator", "rendezvous/trace", "src/report", "src/status", "src/net/http",
+    "rendezvous/agent", "rendezvous/coordinator", "rendezvous/events", "rendezvous/trace", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/discovery",
     "rendezvous/locate/entry", "rendezvous/locate/hosting", "rendezvous/locate/rival",
     "rendezvous/store/codec", "rendezvous/store/keyspace",

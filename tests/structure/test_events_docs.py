@@ -25,10 +25,10 @@ ELSEWHERE = {
 }
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
-FIELD_FILES = ["rendezvous/agent/narrator.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
-               "cli/run/events_file.cpp", "cli/run/hang_reporter.cpp", "cli/run/file_timers.cpp", "cli/run/tuning_host.cpp", "rendezvous/agent/event_line.cpp", "cli/run/launch.cpp",
+FIELD_FILES = ["rendezvous/events/narrator.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
+               "cli/run/events_file.cpp", "cli/run/hang_reporter.cpp", "cli/run/file_timers.cpp", "cli/run/tuning_host.cpp", "rendezvous/events/event_line.cpp", "cli/run/launch.cpp",
                "rendezvous/transport/meeting_place.cpp", "rendezvous/transport/coordinator_server.cpp", "rendezvous/coordinator/coordinator_notes.cpp",
-               "rendezvous/agent/event_commands.cpp"]
+               "rendezvous/events/event_commands.cpp"]
 
 
 def sources():

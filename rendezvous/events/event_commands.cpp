@@ -1,11 +1,11 @@
-#include "rendezvous/agent/event_commands.h"
+#include "rendezvous/events/event_commands.h"
 
 #include <utility>
 
-#include "rendezvous/agent/limits.h"
+#include "rendezvous/events/limits.h"
 #include "src/base/text.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 namespace {
 
 using Level = LogEvent::Level;
@@ -102,4 +102,4 @@ EventCommands::Effects EventCommands::given_up() {
   return out;
 }
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

@@ -1,14 +1,14 @@
-#include "rendezvous/agent/event_commands.h"
+#include "rendezvous/events/event_commands.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "rendezvous/agent/limits.h"
+#include "rendezvous/events/limits.h"
 
 using namespace elastic;
-using namespace elastic::agent;
+using namespace elastic::events;
 
 namespace {
 

@@ -1,10 +1,10 @@
-#include "rendezvous/agent/event_line.h"
+#include "rendezvous/events/event_line.h"
 
-#include "rendezvous/agent/limits.h"
+#include "rendezvous/events/limits.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 namespace {
 
 // A line that is too long has its texts cut to so many bytes, and its lists to so many elements: the first that will
@@ -62,4 +62,4 @@ std::string EventLines::line(std::string_view level, std::string_view event, std
   return made;
 }
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

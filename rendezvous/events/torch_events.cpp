@@ -1,4 +1,4 @@
-#include "rendezvous/agent/torch_events.h"
+#include "rendezvous/events/torch_events.h"
 
 #include <utility>
 #include <variant>
@@ -6,7 +6,10 @@
 #include "src/base/python_json.h"
 #include "src/base/text.h"
 
-namespace elastic::agent {
+namespace elastic::events {
+
+using namespace agent;
+
 namespace {
 
 using protocol::Verdict;
@@ -145,4 +148,4 @@ std::string TorchEvents::line(const char* state, const Worker* worker, int local
          "\n";
 }
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

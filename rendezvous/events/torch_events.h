@@ -9,7 +9,7 @@
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 
 // Torchelastic's own events of this node, as torchrun --event-log-handler=console prints them: names, fields, order and
 // form are PyTorch's (torch/distributed/elastic/events, agent/server/api.py). docs/events.md says what differs.
@@ -28,8 +28,8 @@ class TorchEvents {
       : settings_(std::move(settings)), began_ms_(now_ms), waits_since_ms_(now_ms) {}
 
   // Called as Narrator's. Return what is to be printed: whole lines, each with its newline.
-  std::string on(const Event& event, double now_ms);
-  std::string on(const Effect& effect, double now_ms);
+  std::string on(const agent::Event& event, double now_ms);
+  std::string on(const agent::Effect& effect, double now_ms);
   // The job has ended. `error_files` are the texts of the error files of this node's workers, by local rank, empty
   // where there is none; the vector may be shorter.
   std::string ended(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
@@ -60,4 +60,4 @@ class TorchEvents {
   bool all_started_ = false;
 };
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

@@ -12,10 +12,10 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/agent/log_event.h"
+#include "rendezvous/events/log_event.h"
 #include "src/base/exit_status.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 
 // The events for which a command can be run.
 inline constexpr std::string_view kEventCommandKinds[] = {"node_lost", "node_unfit", "node_kept_out", "job_ends"};
@@ -70,4 +70,4 @@ class EventCommands {
   bool is_broken_ = false;
 };
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

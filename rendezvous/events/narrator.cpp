@@ -1,4 +1,4 @@
-#include "rendezvous/agent/narrator.h"
+#include "rendezvous/events/narrator.h"
 
 #include <algorithm>
 #include <csignal>
@@ -9,7 +9,10 @@
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
-namespace elastic::agent {
+namespace elastic::events {
+
+using namespace agent;
+
 namespace {
 
 using protocol::Verdict;
@@ -361,4 +364,4 @@ LogEvents Narrator::coordinator_is(bool reached, bool matters, const std::string
   return out;
 }
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

@@ -6,7 +6,7 @@
 
 #include "src/base/json.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 
 // One event of docs/events.md: a line of the launcher's log, if its level is logged, and of the file of --events.
 struct LogEvent {
@@ -18,4 +18,4 @@ struct LogEvent {
 };
 using LogEvents = std::vector<LogEvent>;
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

@@ -6,7 +6,7 @@
 
 #include "src/base/json.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 
 // Makes the lines of --events: each event with the job, the node and the round to which it belongs. A round begins with
 // its event round_prepared.
@@ -35,4 +35,4 @@ class EventLines {
   Json restart_count_;
 };
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

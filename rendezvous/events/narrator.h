@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "rendezvous/agent/lifecycle_events.h"
-#include "rendezvous/agent/log_event.h"
+#include "rendezvous/events/log_event.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/waiting.h"
 
-namespace elastic::agent {
+namespace elastic::events {
 
 // Makes the log events of a launch on this node, in the order in which things happen: info is what users follow a job
 // by, debug the rest. Warnings are the life cycle's own (Warn), and those about the connection to the coordinator.
@@ -30,9 +30,9 @@ class Narrator {
   // The launch begins.
   LogEvent began() const;
   // The agent is about to get this event, at this time of a monotonic clock.
-  LogEvents on(const Event& event, std::int64_t now_ms);
+  LogEvents on(const agent::Event& event, std::int64_t now_ms);
   // This effect of the agent is about to be performed.
-  LogEvents on(const Effect& effect, std::int64_t now_ms);
+  LogEvents on(const agent::Effect& effect, std::int64_t now_ms);
   // These local ranks handle the signal, and got it before the other processes of their groups; empty: none.
   LogEvents signalled_alone(int signal, const std::vector<int>& local_ranks) const;
   // What this node waits for now, if for anything. Says when a wait for other nodes begins, and when it ends.
@@ -49,24 +49,24 @@ class Narrator {
     std::int64_t spared_cpu_ms = 0;
   };
 
-  void on(const FromCoordinator& event, LogEvents& out);
-  void on(const StoreOpened& event, LogEvents& out);
-  void on(const LogsOpened& event, LogEvents& out);
-  void on(const WorkerStarted& event, LogEvents& out);
-  void on(const WorkerNotStarted& event, LogEvents& out);
-  void on(const WorkerExited& event, LogEvents& out);
-  void on(const SignalReceived& event, LogEvents& out);
-  void on(const NodeChecked& event, LogEvents& out);
-  void on(const GuardianLost& event, LogEvents& out);
-  void on(const ProgressMade& event, LogEvents& out);
-  void on(const SignalWorkers& effect, LogEvents& out);
-  void on(const AwaitAllGone& effect, LogEvents& out);
-  void on(const StartWorkers& effect, LogEvents& out);
-  void on(const CheckNode& effect, LogEvents& out);
-  void on(const LeaveBackground& effect, LogEvents& out);
-  void on(const CloseStore& effect, LogEvents& out);
-  void on(const Warn& effect, LogEvents& out);
-  void on(const Finish& effect, LogEvents& out);
+  void on(const agent::FromCoordinator& event, LogEvents& out);
+  void on(const agent::StoreOpened& event, LogEvents& out);
+  void on(const agent::LogsOpened& event, LogEvents& out);
+  void on(const agent::WorkerStarted& event, LogEvents& out);
+  void on(const agent::WorkerNotStarted& event, LogEvents& out);
+  void on(const agent::WorkerExited& event, LogEvents& out);
+  void on(const agent::SignalReceived& event, LogEvents& out);
+  void on(const agent::NodeChecked& event, LogEvents& out);
+  void on(const agent::GuardianLost& event, LogEvents& out);
+  void on(const agent::ProgressMade& event, LogEvents& out);
+  void on(const agent::SignalWorkers& effect, LogEvents& out);
+  void on(const agent::AwaitAllGone& effect, LogEvents& out);
+  void on(const agent::StartWorkers& effect, LogEvents& out);
+  void on(const agent::CheckNode& effect, LogEvents& out);
+  void on(const agent::LeaveBackground& effect, LogEvents& out);
+  void on(const agent::CloseStore& effect, LogEvents& out);
+  void on(const agent::Warn& effect, LogEvents& out);
+  void on(const agent::Finish& effect, LogEvents& out);
   template <class Other>
   void on(const Other&, LogEvents&) {}  // no log event comes of it
 
@@ -97,4 +97,4 @@ class Narrator {
   std::int64_t loss_timeout_told_ms_ = 0;  // the coordinator's that was told to differ from this node's
 };
 
-}  // namespace elastic::agent
+}  // namespace elastic::events

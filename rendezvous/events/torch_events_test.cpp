@@ -1,4 +1,4 @@
-#include "rendezvous/agent/torch_events.h"
+#include "rendezvous/events/torch_events.h"
 
 #include <doctest/doctest.h>
 
@@ -7,6 +7,7 @@
 
 using namespace elastic;
 using namespace elastic::agent;
+using namespace elastic::events;
 using namespace elastic::protocol;
 
 namespace {

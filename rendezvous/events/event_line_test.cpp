@@ -1,12 +1,12 @@
-#include "rendezvous/agent/event_line.h"
+#include "rendezvous/events/event_line.h"
 
 #include <doctest/doctest.h>
 
-#include "rendezvous/agent/limits.h"
+#include "rendezvous/events/limits.h"
 #include "src/base/limits.h"
 
 using namespace elastic;
-using agent::EventLines;
+using events::EventLines;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "rendezvous/agent/narrator.h"
+#include "rendezvous/events/narrator.h"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +10,7 @@
 
 using namespace elastic;
 using namespace elastic::agent;
+using namespace elastic::events;
 using namespace elastic::protocol;
 
 namespace {
