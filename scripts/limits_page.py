@@ -17,7 +17,7 @@ SECTIONS = [
     ("Command line and workers", ["src/base", "src/process", "src/numa", "cli"]),
     ("Worker store", ["rendezvous/store"]),
     ("Nodes and coordinators", ["rendezvous/protocol", "rendezvous/coordinator", "rendezvous/trace", "rendezvous/agent", "rendezvous/events",
-                                "rendezvous/locate", "rendezvous/transport", "src/net", "src/status"]),
+                                "rendezvous/discovery", "rendezvous/transport", "src/net", "src/status"]),
     ("Output and report", ["src/output", "src/report", "cli/run"]),
     ("Progress, tuning, timers, warm workers", ["health/progress", "health/tuning", "health/timers", "src/warm"]),
     ("Hangs and stacks", ["health/hang", "health/hang_evidence", "health/evidence", "health/evidence_reader",

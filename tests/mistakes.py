@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes that the simulator, the model of succession, the fuzzer and the gate of the test suite must find, planted
+"""Mistakes that the simulator, the model of elections, the fuzzer and the gate of the test suite must find, planted
 while the programs that have them are built.
 
     mistakes.py PROGRAM --files              which files of the product PROGRAM has with mistakes, one a line
@@ -25,8 +25,8 @@ class Mistake(NamedTuple):
 
 COORDINATOR = "rendezvous/coordinator/"
 AGENT = "rendezvous/agent/"
-LOCATE = "rendezvous/locate/"
-SUCCESSION = "rendezvous/succession/"
+DISCOVERY = "rendezvous/discovery/"
+ELECTION = "rendezvous/election/"
 HANG = "health/hang/"
 REPORT = "src/report/"
 
@@ -71,16 +71,16 @@ MISTAKES = {
                 "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);",
                 "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0 ||\n"
                 "          (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
-        Mistake("h", "an entry with a silent place is replaced", LOCATE + "discovery.cpp",
+        Mistake("h", "an entry with a silent place is replaced", DISCOVERY + "discovery.cpp",
                 "how == Tried::kRefused || how == Tried::kStranger",
                 "how == Tried::kRefused || how == Tried::kStranger || (mutant::is('h') && how == Tried::kSilent)"),
-        Mistake("i", "a lease lasts longer than the authority", SUCCESSION + "support.cpp",
+        Mistake("i", "a lease lasts longer than the authority", ELECTION + "support.cpp",
                 "  return lent_ms;",
                 "  return mutant::is('i') ? times_.lease_ms() : lent_ms;"),
-        Mistake("j", "a round runs before a quorum has heard of it", SUCCESSION + "support.cpp",
+        Mistake("j", "a round runs before a quorum has heard of it", ELECTION + "support.cpp",
                 "{ return b.tally.has_heard(b.round.tie_breaker); }",
                 "{ return b.tally.has_heard(b.round.tie_breaker) || mutant::is('j'); }"),
-        Mistake("k", "nobody waits for the leases of a coordinator whose death is proven", SUCCESSION + "allegiance.cpp",
+        Mistake("k", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "allegiance.cpp",
                 "  if (!released_early_ms_) return kKillMs;",
                 "  if (!released_early_ms_ || mutant::is('k')) return kKillMs;"),
         Mistake("l", "a coordinator whose promises are over goes on", COORDINATOR + "mandate.cpp",
@@ -104,7 +104,7 @@ MISTAKES = {
         Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "carried_state.cpp",
                 "    parts.check.exclude_host(host.name,",
                 "    if (!mutant::is('q')) parts.check.exclude_host(host.name,"),
-        Mistake("r", "a leader of a lower term overwrites the entry of a later one", LOCATE + "entry.cpp",
+        Mistake("r", "a leader of a lower term overwrites the entry of a later one", DISCOVERY + "entry.cpp",
                 "there->term <= own.term", "mutant::is('r') || there->term <= own.term"),
         Mistake("s", "a node that does not answer is at fault for a hang", HANG + "hang_rules.cpp",
                 "    if (!node.lost.empty()) {\n",
@@ -122,8 +122,8 @@ MISTAKES = {
                 "  tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered",
                 "  if (!mutant::is('v')) tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered"),
     ],
-    "succession_mutants": [
-        Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/succession/coordinators.cpp",
+    "election_mutants": [
+        Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/election/coordinators.cpp",
                 "  Coordinator& c = *coordinators_[index];\n"
                 "  if (!find(index, i, session)) return;\n"
                 "  if (c.candidacy)",
@@ -131,64 +131,64 @@ MISTAKES = {
                 "  if (!find(index, i, session)) return;\n"
                 "  if (mutant::is('a')) token_ms = ms(c.machine);\n"
                 "  if (c.candidacy)"),
-        Mistake("d", "an idle node has a certificate, too", SUCCESSION + "allegiance.cpp",
+        Mistake("d", "an idle node has a certificate, too", ELECTION + "allegiance.cpp",
                 "  if (circumstances.holds_lease && circumstances.runs_workers) {",
                 "  const bool ran = circumstances.runs_workers || mutant::is('d');\n"
                 "  if (circumstances.holds_lease && ran) {"),
-        Mistake("c", "every proven death gives a certificate", SUCCESSION + "allegiance.cpp",
+        Mistake("c", "every proven death gives a certificate", ELECTION + "allegiance.cpp",
                 "if (circumstances.holds_lease && ran) {",
                 "if (mutant::is('c') || (circumstances.holds_lease && ran)) {"),
-        Mistake("e", "with a certificate any half is enough", SUCCESSION + "electorate.cpp",
+        Mistake("e", "with a certificate any half is enough", ELECTION + "electorate.cpp",
                 "  tie_breaker_ = TieBreaker::node(first);",
                 "  tie_breaker_ = mutant::is('e') ? TieBreaker::coordinator() : TieBreaker::node(first);"),
-        Mistake("g", "a prepared round is the only one whose quorum a candidate needs", SUCCESSION + "candidacy.cpp",
+        Mistake("g", "a prepared round is the only one whose quorum a candidate needs", ELECTION + "candidacy.cpp",
                 "  if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));",
                 "  if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));\n"
                 "  if (mutant::is('g')) last.erase(last.begin(), last.end() - 1);"),
-        Mistake("h", "nobody waits for the leases of a coordinator whose death is proven", SUCCESSION + "allegiance.cpp",
+        Mistake("h", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "allegiance.cpp",
                 "  if (!released_early_ms_) return kKillMs;",
                 "  if (!released_early_ms_ || mutant::is('h')) return kKillMs;"),
-        Mistake("i", "a candidate is its own tie-breaker", SUCCESSION + "candidacy.cpp",
+        Mistake("i", "a candidate is its own tie-breaker", ELECTION + "candidacy.cpp",
                 "round.tie_breaker ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());",
                 "mutant::is('i') ? TieBreaker::coordinator() : round.tie_breaker\n"
                 "                 ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());"),
-        Mistake("j", "half of a round, rounded down, elects", SUCCESSION + "candidacy.cpp",
+        Mistake("j", "half of a round, rounded down, elects", ELECTION + "candidacy.cpp",
                 "    return electorate_of(round, votes).is_quorum(ranks);",
                 "    if (mutant::is('j')) return static_cast<int>(ranks.size()) >= round.node_count / 2;\n"
                 "    return electorate_of(round, votes).is_quorum(ranks);"),
-        Mistake("k", "a lease lasts longer than the authority", SUCCESSION + "support.cpp",
+        Mistake("k", "a lease lasts longer than the authority", ELECTION + "support.cpp",
                 "  return lent_ms;",
                 "  return mutant::is('k') ? times_.lease_ms() : lent_ms;"),
-        Mistake("l", "a round runs before a quorum has heard of it", SUCCESSION + "support.cpp",
+        Mistake("l", "a round runs before a quorum has heard of it", ELECTION + "support.cpp",
                 "{ return b.tally.has_heard(b.round.tie_breaker); }",
                 "{ return b.tally.has_heard(b.round.tie_breaker) || mutant::is('l'); }"),
-        Mistake("m", "a candidate takes the round before the last one for the last", SUCCESSION + "candidacy.cpp",
+        Mistake("m", "a candidate takes the round before the last one for the last", ELECTION + "candidacy.cpp",
                 "  // What has run makes",
                 "  if (mutant::is('m') && last.size() > 1) last.pop_back();\n"
                 "  // What has run makes"),
-        Mistake("n", "a member that died after its promise counts as a supporter", SUCCESSION + "support.cpp",
+        Mistake("n", "a member that died after its promise counts as a supporter", ELECTION + "support.cpp",
                 "  if (promised_until_ms(agent) <= now_ms) return false;",
                 "  if (promised_until_ms(agent) <= now_ms && !mutant::is('n')) return false;"),
-        Mistake("p", "an agent votes while its promise holds", SUCCESSION + "allegiance.cpp",
+        Mistake("p", "an agent votes while its promise holds", ELECTION + "allegiance.cpp",
                 "  return coordinator == promised_to_ || is_released(now_ms);",
                 "  return coordinator == promised_to_ || is_released(now_ms) || mutant::is('p');"),
-        Mistake("q", "an agent goes back to a coordinator of an earlier term", SUCCESSION + "allegiance.cpp",
+        Mistake("q", "an agent goes back to a coordinator of an earlier term", ELECTION + "allegiance.cpp",
                 "  acknowledged_ = coordinator;",
                 "  if (!mutant::is('q')) acknowledged_ = coordinator;"),
-        Mistake("u", "who has heard of a round speaks against its having run", SUCCESSION + "candidacy.cpp",
+        Mistake("u", "who has heard of a round speaks against its having run", ELECTION + "candidacy.cpp",
                 "if (known && known->rank && counts(vote->testimony)) ranks",
                 "if (known && known->rank && (counts(vote->testimony) || mutant::is('u'))) ranks"),
-        Mistake("v", "somebody is elected on a first round that never ran", SUCCESSION + "candidacy.cpp",
+        Mistake("v", "somebody is elected on a first round that never ran", ELECTION + "candidacy.cpp",
                 "  if (last.size() == 1 && !has_run(last.front())) return {};",
                 "  if (last.size() == 1 && !has_run(last.front()) && !mutant::is('v')) return {};"),
-        Mistake("b", "a node whose workers have ended with its lease has a certificate", "tests/succession/agents.cpp",
+        Mistake("b", "a node whose workers have ended with its lease has a certificate", "tests/election/agents.cpp",
                 "  at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;\n",
                 "  at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;\n"
                 "  if (mutant::is('b') && lasts_.contains(i) && !node.known.rounds().empty()) {\n"
                 "    at.holds_lease = true;\n"
                 "    at.runs_workers = node.known.rounds().back().round.membership == lasts_[i];\n"
                 "  }\n"),
-        Mistake("r", "a candidate needs no vote of a member that it knows to be dead", "tests/succession/faults.cpp",
+        Mistake("r", "a candidate needs no vote of a member that it knows to be dead", "tests/election/faults.cpp",
                 "          if (c.is_dead || c.is_closed || !c.support) return;\n",
                 "          if (mutant::is('r') && c.candidacy && c.node && !c.is_dead && !c.is_closed) {\n"
                 "            Testimony known = {.rounds = testimony_of(i).rounds};\n"
@@ -201,23 +201,23 @@ MISTAKES = {
                 "          }\n"
                 "          if (c.is_dead || c.is_closed || !c.support) return;\n"),
         Mistake("s", "a promise lasts from the sending of the keep-alive, not from the receipt of KEPT",
-                "tests/succession/agents.cpp",
+                "tests/election/agents.cpp",
                 "  if (!node.allegiance.kept(coordinators_[index]->id, ms(i))) return;\n",
                 "  const bool counts_from_sending = mutant::is('s') && lent_ms > 0;\n"
                 "  if (!node.allegiance.kept(coordinators_[index]->id, counts_from_sending ? sent_ms : ms(i))) return;\n"),
         Mistake("t", "a coordinator that returns empty begins the job instead of standing for election",
-                "tests/succession/faults.cpp",
+                "tests/election/faults.cpp",
                 "    open(nodes_.size(), next_term(static_cast<protocol::Term>(random_.number(0, 40))));\n",
                 "    Coordinator& c = open(nodes_.size(), next_term(static_cast<protocol::Term>(random_.number(0, 40))));\n"
                 "    if (mutant::is('t')) {\n"
                 "      c.support.emplace(kTimes, own(c));\n"
                 "      c.candidacy.reset();\n"
                 "    }\n"),
-        Mistake("w", "an agent votes for two candidates of one term", SUCCESSION + "allegiance.cpp",
+        Mistake("w", "an agent votes for two candidates of one term", ELECTION + "allegiance.cpp",
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n",
                 "  if (mutant::is('w') && coordinator.term == promised_to_.term) return true;\n"
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n"),
-        Mistake("o", "a coordinator that has handed over goes on", "tests/succession/coordinators.cpp",
+        Mistake("o", "a coordinator that has handed over goes on", "tests/election/coordinators.cpp",
                 "  c.is_closed = true;\n",
                 "  c.is_closed = !mutant::is('o');\n"),
     ],

@@ -5,8 +5,8 @@
 
 namespace elastic::agent {
 
-using succession::CoordinatorId;
-using succession::Round;
+using election::CoordinatorId;
+using election::Round;
 
 namespace {
 

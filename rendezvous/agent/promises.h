@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "rendezvous/election/allegiance.h"
+#include "rendezvous/election/round.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
-#include "rendezvous/succession/allegiance.h"
-#include "rendezvous/succession/round.h"
 
 namespace elastic::agent {
 
@@ -63,26 +63,26 @@ class Promises {
   // job. Where promises count, whoever was elected after that knows of it.
   bool have_run_after(const protocol::Verdict& verdict, protocol::Incarnation incarnation) const;
 
-  const succession::KnownRounds& rounds() const { return rounds_; }
+  const election::KnownRounds& rounds() const { return rounds_; }
 
  private:
   void is_in(protocol::Incarnation incarnation);
-  void testify(const succession::CoordinatorId& id, std::int64_t now_ms);
-  void vote(const succession::CoordinatorId& id, std::int64_t now_ms);
-  bool has_left_another_than(const succession::CoordinatorId& id) const;
+  void testify(const election::CoordinatorId& id, std::int64_t now_ms);
+  void vote(const election::CoordinatorId& id, std::int64_t now_ms);
+  bool has_left_another_than(const election::CoordinatorId& id) const;
   bool has_promised() const { return allegiance_.coordinator().term != 0; }
-  static succession::CoordinatorId id_of(const protocol::Welcome& welcome) {
+  static election::CoordinatorId id_of(const protocol::Welcome& welcome) {
     return {welcome.term, welcome.host, welcome.incarnation};
   }
 
   protocol::AgentId own_;
-  succession::Allegiance allegiance_;
-  succession::KnownRounds rounds_;
-  protocol::Incarnation incarnation_ = 0;                      // of these rounds
-  protocol::Testimony testimony_;                              // of the last vote
-  std::optional<succession::CoordinatorId> testimony_is_for_;  // which was for this coordinator
-  std::optional<succession::CoordinatorId> has_testified_to_;  // in this session
-  std::vector<succession::CoordinatorId> leaves_;              // a process once
+  election::Allegiance allegiance_;
+  election::KnownRounds rounds_;
+  protocol::Incarnation incarnation_ = 0;                    // of these rounds
+  protocol::Testimony testimony_;                            // of the last vote
+  std::optional<election::CoordinatorId> testimony_is_for_;  // which was for this coordinator
+  std::optional<election::CoordinatorId> has_testified_to_;  // in this session
+  std::vector<election::CoordinatorId> leaves_;              // a process once
 };
 
 }  // namespace elastic::agent

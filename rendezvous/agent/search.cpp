@@ -5,8 +5,8 @@
 
 namespace elastic::agent {
 
+using election::SuccessorDialing;
 using protocol::Successor;
-using succession::SuccessorDialing;
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/election/successors.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
-#include "rendezvous/succession/successors.h"
 
 namespace elastic::agent {
 
@@ -96,15 +96,15 @@ class Search {
   std::size_t begins_with_ = 0;                 // the first one that is asked in this search
   protocol::AgentId shunned_ = 0;               // a new start of a node, no successor: has stood in vain
   std::size_t doors_opened_ = 0;                // in this search
-  using Places = std::bitset<succession::kMostSuccessors + 1>;  // successors, and the meeting place as the last
-  std::vector<std::size_t> to_look_at_;                         // places, the next one last
-  std::optional<std::size_t> looked_at_;                        // the last one was asked for that
-  Places silent_;                                               // those that did not answer then
-  Places to_wait_for_;                                          // those of them that are to be looked at once more
-  std::optional<succession::SuccessorDialing> dialing_;         // since the agent is free
-  std::optional<DoorTarget> sent_to_;                           // is asked next
-  std::optional<std::int64_t> retry_ms_;                        // the last one asked is asked again after so long
-  std::int64_t longest_pause_ms_ = 0;                           // the next pause before a door is asked again
+  using Places = std::bitset<election::kMostSuccessors + 1>;  // successors, and the meeting place as the last
+  std::vector<std::size_t> to_look_at_;                       // places, the next one last
+  std::optional<std::size_t> looked_at_;                      // the last one was asked for that
+  Places silent_;                                             // those that did not answer then
+  Places to_wait_for_;                                        // those of them that are to be looked at once more
+  std::optional<election::SuccessorDialing> dialing_;         // since the agent is free
+  std::optional<DoorTarget> sent_to_;                         // is asked next
+  std::optional<std::int64_t> retry_ms_;                      // the last one asked is asked again after so long
+  std::int64_t longest_pause_ms_ = 0;                         // the next pause before a door is asked again
 };
 
 }  // namespace elastic::agent

@@ -1,19 +1,19 @@
 #include "rendezvous/coordinator/announcements.h"
 
 #include "rendezvous/coordinator/limits.h"
-#include "rendezvous/locate/rival.h"
+#include "rendezvous/discovery/rival.h"
 
 namespace elastic::coordinator {
 namespace {
 
-locate::Rival rival(const protocol::Introduction& who) {
+discovery::Rival rival(const protocol::Introduction& who) {
   return {who.incarnation, who.announces->birth_ms, who.announces->round};
 }
 
 }  // namespace
 
 bool goes_before(const protocol::Introduction& one, const protocol::Introduction& other) {
-  return locate::judge_rival(rival(other), rival(one)) != locate::Rivalry::kGoesOn;
+  return discovery::judge_rival(rival(other), rival(one)) != discovery::Rivalry::kGoesOn;
 }
 
 std::optional<protocol::Introduction> Announcements::hear(const protocol::Introduction& heard,

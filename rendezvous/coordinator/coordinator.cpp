@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
-#include "rendezvous/locate/rival.h"
+#include "rendezvous/discovery/rival.h"
 #include "rendezvous/protocol/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -205,10 +205,10 @@ void Coordinator::on(const DoorTried& event, Effects&) {
 // hosts that a name leads to.
 void Coordinator::on(const CoordinatorAnnounced& event, Effects& out) {
   if (!mandate_.is_counting() || state_ == State::kEnding) return;
-  const locate::Rivalry rivalry = locate::judge_rival({identity_.incarnation(), identity_.fence().birth_ms, round_},
-                                                      {event.incarnation, event.birth_ms, event.round});
-  if (rivalry == locate::Rivalry::kGoesOn) return;
-  if (rivalry == locate::Rivalry::kGivesWay || mandate_.stands()) {
+  const discovery::Rivalry rivalry = discovery::judge_rival(
+      {identity_.incarnation(), identity_.fence().birth_ms, round_}, {event.incarnation, event.birth_ms, event.round});
+  if (rivalry == discovery::Rivalry::kGoesOn) return;
+  if (rivalry == discovery::Rivalry::kGivesWay || mandate_.stands()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
   }
   stopping_.fails(

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/succession/successors.h"
+#include "rendezvous/election/successors.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -173,7 +173,7 @@ std::optional<int> Mandate::host_rank(const std::vector<AgentId>& members) const
 std::vector<protocol::Successor> Mandate::successors(const std::vector<AgentId>& members,
                                                      const membership::Roster& roster) const {
   if (!support_) return {};
-  std::vector<succession::SuccessorCandidate> nodes;
+  std::vector<election::SuccessorCandidate> nodes;
   for (const AgentId agent : members) {
     const membership::Node& node = roster.at(agent);
     nodes.push_back({.node = {.agent = agent,

@@ -9,11 +9,11 @@
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/doors.h"
 #include "rendezvous/coordinator/job_settings.h"
+#include "rendezvous/election/candidacy.h"
+#include "rendezvous/election/support.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
-#include "rendezvous/succession/candidacy.h"
-#include "rendezvous/succession/support.h"
 
 namespace elastic::coordinator {
 
@@ -103,8 +103,8 @@ class Mandate {
   std::optional<protocol::Successor> own_process_;
   bool own_has_ended_ = false;  // the agent in this process
   // At most one of them; none while nobody needs to be asked.
-  std::optional<succession::Support> support_;
-  std::optional<succession::Candidacy> candidacy_;
+  std::optional<election::Support> support_;
+  std::optional<election::Candidacy> candidacy_;
   std::map<protocol::AgentId, bool> voters_;  // while it stands: the agent, and whether it was asked once more
   Doors doors_;
   std::optional<protocol::NextRound> next_round_;

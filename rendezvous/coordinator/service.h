@@ -18,7 +18,7 @@
 #include "rendezvous/coordinator/announcements.h"
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/stacks_desk.h"
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/session.h"
 #include "src/base/check_pace.h"
 
@@ -183,7 +183,7 @@ class Service {
   std::optional<protocol::Introduction> announcement(const std::string& job) const;
   // What a file of discovery is to say of a job that is led here by votes, and who may lead it next. Where this is, and
   // when it is written, are for the caller to add. `now_ms`: the process may have slept, and the votes be over.
-  std::optional<locate::Entry> entry(const std::string& job, std::int64_t now_ms) const;
+  std::optional<discovery::Entry> entry(const std::string& job, std::int64_t now_ms) const;
   Lead lead_of(const std::string& job) const;
   // A coordinator of the job was here, which has ended without a verdict: the job goes on elsewhere, or may.
   bool leaves_to_others(const std::string& job) const { return left_to_others_.contains(job); }

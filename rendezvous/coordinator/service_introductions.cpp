@@ -137,16 +137,16 @@ Lead Service::lead_of(const std::string& job) const {
   return leads ? Lead{coordinator->term(), coordinator->round()} : Lead{};
 }
 
-std::optional<locate::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
+std::optional<discovery::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
   const Coordinator* coordinator = find(job);
   if (coordinator == nullptr || coordinator->is_ending()) return {};
   const Mandate& mandate = coordinator->mandate();
   if (!mandate.is_counting() || mandate.stands() || !mandate.why_over(now_ms).empty()) return {};
-  locate::Entry entry{.incarnation = coordinator->incarnation(),
-                      .birth_ms = coordinator->fence().birth_ms,
-                      .round = coordinator->round(),
-                      .term = coordinator->term(),
-                      .process = process_number()};
+  discovery::Entry entry{.incarnation = coordinator->incarnation(),
+                         .birth_ms = coordinator->fence().birth_ms,
+                         .round = coordinator->round(),
+                         .term = coordinator->term(),
+                         .process = process_number()};
   for (const Successor& next : coordinator->next_leaders()) {
     if (next.agent == entry.process) continue;
     entry.next_leaders.push_back({next.addresses.substr(0, next.addresses.find(' ')), next.port});

@@ -10,10 +10,10 @@
 #include "health/messages/check_rules.h"
 #include "health/stacks/bounds.h"
 #include "health/tuning/loader_word.h"
+#include "rendezvous/protocol/election_parts.h"
 #include "rendezvous/protocol/hang_parts.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/message_parts.h"
-#include "rendezvous/protocol/succession_parts.h"
 #include "src/base/limits.h"
 
 // What agents and the coordinator tell each other, as plain values. Sessions carry them (session.h).

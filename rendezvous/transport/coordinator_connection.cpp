@@ -14,7 +14,7 @@
 namespace elastic::transport {
 namespace {
 
-using locate::Tried;
+using discovery::Tried;
 
 // The limit for one address. The next attempt begins with all addresses again.
 constexpr std::int64_t kConnectMs = 2'000;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rendezvous/coordinator/service.h"
-#include "rendezvous/locate/discovery.h"
+#include "rendezvous/discovery/discovery.h"
 #include "rendezvous/protocol/frame_reader.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_place.h"
@@ -103,9 +103,9 @@ class CoordinatorConnection {
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
   // The attempt at the meeting place has ended.
-  void ended(locate::Tried how);
+  void ended(discovery::Tried how);
   // The same, in vain, and why; the attempt at a door likewise.
-  void in_vain(locate::Tried how, const std::string& why, bool has_refused = false);
+  void in_vain(discovery::Tried how, const std::string& why, bool has_refused = false);
   // If no answer comes within a second, asks whether a PyTorch store listens there.
   void probe_if_silent();
   void stop_probing();

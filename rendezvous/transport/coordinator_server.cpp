@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "health/check/network_check.h"
-#include "rendezvous/trace/recording.h"
 #include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/protocol/random_id.h"
+#include "rendezvous/trace/recording.h"
 #include "rendezvous/transport/limits.h"
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/check.h"
@@ -267,7 +267,7 @@ void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
                                   });
 }
 
-std::optional<locate::Entry> CoordinatorServer::entry(const std::string& job) const {
+std::optional<discovery::Entry> CoordinatorServer::entry(const std::string& job) const {
   auto entry = service_.entry(job, now_ms());
   if (entry) entry->leader.port = port_;  // the address is the caller's
   return entry;

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "rendezvous/coordinator/service.h"
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/door_probe.h"
@@ -101,7 +101,7 @@ class CoordinatorServer {
   // What it has to announce of this job where the nodes meet, as HELLO; nothing if there is nothing.
   std::optional<protocol::Introduction> announcement(const std::string& job) const;
   // What the file says of this job by which its nodes find each other; nothing: its leader is not here.
-  std::optional<locate::Entry> entry(const std::string& job) const;
+  std::optional<discovery::Entry> entry(const std::string& job) const;
   // The job goes on, or may, with a coordinator elsewhere.
   bool leaves_to_others(const std::string& job) const { return service_.leaves_to_others(job); }
   // It has a coordinator that is no candidate any more.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/locate/hosting.h"
+#include "rendezvous/discovery/hosting.h"
 #include "rendezvous/transport/hosting.h"
 #include "src/base/address.h"
 #include "src/base/log.h"
@@ -95,13 +95,14 @@ MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) 
 }
 
 void EndpointPlace::host_if_ours(const Way& way) {
-  const locate::HostingDecision decision = locate::decide_hosting(hosting_view(settings_, way.addresses, way.problem));
-  if (decision.hosting == locate::Hosting::kAsks) {
+  const discovery::HostingDecision decision =
+      discovery::decide_hosting(hosting_view(settings_, way.addresses, way.problem));
+  if (decision.hosting == discovery::Hosting::kAsks) {
     if (!std::exchange(told_why_not_, true)) log::debug("hosting", decision.reason);
     return;
   }
   if (!open_one()) return;
-  is_sure_ = decision.hosting == locate::Hosting::kHosts;
+  is_sure_ = decision.hosting == discovery::Hosting::kHosts;
   tell_hosting(*server(), is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
   if (!settings_.is_default) return;
   log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});

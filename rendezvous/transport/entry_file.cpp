@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "rendezvous/transport/limits.h"
 #include "src/base/read_file.h"
 #include "src/base/text.h"
@@ -23,7 +23,7 @@
 
 namespace elastic::transport {
 
-using locate::RegisterFailure;
+using discovery::RegisterFailure;
 
 namespace entry_file {
 namespace {
@@ -73,7 +73,7 @@ Outcome text_of(const std::string& path) {
 }
 
 Outcome entry_in(const std::string& text, const std::string& job) {
-  auto entry = locate::entry_in_file(text, job);
+  auto entry = discovery::entry_in_file(text, job);
   if (!entry) return std::unexpected(RegisterFailure{entry.error().reason, true});
   return std::move(*entry);
 }
@@ -182,7 +182,7 @@ class Lock {
 // Replaces the entry. The lock is held, and the expected one was there.
 Outcome replace(const std::string& path, const Lock& lock, const std::string& before, const std::string& job,
                 const std::string& desired) {
-  const auto after = locate::file_with_entry(before, job, desired);
+  const auto after = discovery::file_with_entry(before, job, desired);
   if (!after) return std::unexpected(RegisterFailure{after.error().reason, true});
   if (after->empty()) {
     if (!lock.held()) return std::unexpected(lock.taken_away());
@@ -274,7 +274,7 @@ void EntryFile::compare_set(std::string expected, std::string desired, Done done
 
 void EntryFile::look_whether_shared(std::function<void(const std::string& kind)> tell) {
   ask([path = path_]() -> entry_file::Outcome { return entry_file::unshared_kind(path); },
-      [tell = std::move(tell)](const locate::RegisterAnswer& kind) {
+      [tell = std::move(tell)](const discovery::RegisterAnswer& kind) {
         if (kind && !kind->empty()) tell(*kind);
       });
 }

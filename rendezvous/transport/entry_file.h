@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/net/side_thread.h"
@@ -15,7 +15,7 @@ namespace elastic::transport {
 // another attempt will not mend: no such directory, no permission, a file that elastic-run has not written.
 namespace entry_file {
 
-using Outcome = locate::RegisterAnswer;
+using Outcome = discovery::RegisterAnswer;
 
 // A lock that is older than this was left by a process that died, or was stopped for so long.
 inline constexpr std::int64_t kStaleLockMs = 5'000;
@@ -35,12 +35,12 @@ std::string unshared_kind(const std::string& path);
 
 }  // namespace entry_file
 
-// The entry of a job (locate::entry_text) in a file that all nodes share, which is changed by compare-and-set only. One
-// call at a time. A thread of its own does all file operations, since the file system may hang.
+// The entry of a job (discovery::entry_text) in a file that all nodes share, which is changed by compare-and-set only.
+// One call at a time. A thread of its own does all file operations, since the file system may hang.
 class EntryFile {
  public:
   // Gets the text of the present entry; empty if there is none.
-  using Done = std::function<void(locate::RegisterAnswer)>;
+  using Done = std::function<void(discovery::RegisterAnswer)>;
 
   EntryFile(net::Loop& loop, std::string path, std::string job);
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "src/base/text.h"
 
 using namespace elastic;
@@ -42,7 +42,7 @@ struct Place {
 };
 
 std::string entry(int number) {
-  return locate::entry_text({.process = static_cast<protocol::AgentId>(number), .leader = {"10.0.0.5", 4711}});
+  return discovery::entry_text({.process = static_cast<protocol::AgentId>(number), .leader = {"10.0.0.5", 4711}});
 }
 
 void put(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
@@ -120,7 +120,7 @@ TEST_CASE("the lock of a node that died is broken, that of another is waited for
     CHECK(place.names() == std::vector<std::string>{"meeting"});
   }
   SUBCASE("old, but somebody else's entry is there: no lock is needed to know that") {
-    put(place.path, locate::file_with_entry("", "job", entry(2)).value());
+    put(place.path, discovery::file_with_entry("", "job", entry(2)).value());
     CHECK(entry_file::compare_set(place.path, "job", "", entry(1)).value() == entry(2));
   }
 }

@@ -12,7 +12,7 @@
 
 namespace elastic::transport {
 
-using locate::RegisterAnswer;
+using discovery::RegisterAnswer;
 using process::wall_clock_ms;
 
 namespace {
@@ -62,10 +62,10 @@ void FilePlace::stop() {
   finding_.forget();
 }
 
-void FilePlace::tried(locate::Tried how) {
+void FilePlace::tried(discovery::Tried how) {
   // Each host may have a bridge of the same address, where nobody listens here.
-  const bool is_misled = how == locate::Tried::kRefused && is_own_address_of_another_;
-  perform(discovery_.tried(is_misled ? locate::Tried::kSilent : how, wall_clock_ms()));
+  const bool is_misled = how == discovery::Tried::kRefused && is_own_address_of_another_;
+  perform(discovery_.tried(is_misled ? discovery::Tried::kSilent : how, wall_clock_ms()));
 }
 
 std::string FilePlace::explain(const std::string& problem) const {
@@ -100,7 +100,7 @@ void FilePlace::perform(const Discovery::Open&) {
   } else {
     door->be_door(false);
   }
-  const std::string address = locate::entry_address(settings_.node_address, net::own_addresses());
+  const std::string address = discovery::entry_address(settings_.node_address, net::own_addresses());
   perform(discovery_.opened({address, here()->port()}, wall_clock_ms()));
 }
 
@@ -131,7 +131,7 @@ void FilePlace::perform(const Discovery::Found& effect) {
 
 void FilePlace::in_vain(const std::string& problem) {
   const std::string why = explain(problem);
-  tried(locate::Tried::kSilent);
+  tried(discovery::Tried::kSilent);
   found({.problem = why});
 }
 
@@ -144,8 +144,8 @@ void FilePlace::found(Way way) {
   if (const OnFound call = std::exchange(on_found_, nullptr)) call(std::move(way));
 }
 
-void FilePlace::perform(const locate::Tell& effect) {
-  using Level = locate::Tell::Level;
+void FilePlace::perform(const discovery::Tell& effect) {
+  using Level = discovery::Tell::Level;
   const log::Level level = effect.level == Level::kDebug  ? log::Level::kDebug
                            : effect.level == Level::kInfo ? log::Level::kInfo
                                                           : log::Level::kWarning;
@@ -172,11 +172,11 @@ void FilePlace::look() {
   perform(keeper_.look(*entry));
 }
 
-std::optional<locate::Entry> FilePlace::own_entry() const {
+std::optional<discovery::Entry> FilePlace::own_entry() const {
   const CoordinatorServer* const server = leader_();
   auto entry = server != nullptr ? server->entry(settings_.job) : std::nullopt;
   if (!entry) return {};
-  entry->leader.address = locate::entry_address(settings_.node_address, net::own_addresses());
+  entry->leader.address = discovery::entry_address(settings_.node_address, net::own_addresses());
   entry->host = net::host_name();
   return entry;
 }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/locate/discovery.h"
+#include "rendezvous/discovery/discovery.h"
 #include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/entry_file.h"
 #include "rendezvous/transport/meeting_place.h"
@@ -13,8 +13,8 @@
 
 namespace elastic::transport {
 
-// Finds the coordinator by an entry in a file: carries out what locate::Discovery decides, and locate::EntryKeeper as
-// long as the job's leader is in this process.
+// Finds the coordinator by an entry in a file: carries out what discovery::Discovery decides, and
+// discovery::EntryKeeper as long as the job's leader is in this process.
 class FilePlace : public MeetingPlace {
  public:
   FilePlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
@@ -22,7 +22,7 @@ class FilePlace : public MeetingPlace {
 
   void find(const Known& known, OnFound on_found) override;
   void stop() override;
-  void tried(locate::Tried how) override;
+  void tried(discovery::Tried how) override;
   bool may_be_stale() const override { return true; }
   std::string explain(const std::string& problem) const override;
   bool has_untried() const override { return discovery_.has_untried(); }
@@ -34,8 +34,8 @@ class FilePlace : public MeetingPlace {
   bool hangs() const override { return finding_.hangs() || keeping_.hangs(); }
 
  private:
-  using Discovery = locate::Discovery;
-  using Keeper = locate::EntryKeeper;
+  using Discovery = discovery::Discovery;
+  using Keeper = discovery::EntryKeeper;
 
   void perform(Discovery::Effects effects);
   void perform(const Discovery::Read&);
@@ -45,13 +45,13 @@ class FilePlace : public MeetingPlace {
   void perform(const Discovery::Close&);
   void perform(const Discovery::Found& effect);
   void perform(const Discovery::NotFound& effect);
-  static void perform(const locate::Tell& effect);
+  static void perform(const discovery::Tell& effect);
   void found(Way way);
   void in_vain(const std::string& problem);
   CoordinatorServer* here() const;
 
   void look();
-  std::optional<locate::Entry> own_entry() const;
+  std::optional<discovery::Entry> own_entry() const;
   void heard(Keeper::Effects effects);
   void perform(Keeper::Effects effects);
   void perform(const Keeper::Read&);

@@ -12,18 +12,18 @@
 
 namespace elastic::transport {
 
-locate::HostingView hosting_view(const MeetingSettings& settings, const std::vector<std::string>& addresses,
-                                 const std::string& problem) {
-  locate::HostingView view{.endpoint_host = settings.host,
-                           .resolved = addresses,
-                           .resolve_error = problem,
-                           .own_addresses = {},
-                           .host_name = net::host_name(),
-                           .full_host_name = net::full_host_name(),
-                           .is_host = settings.is_host,
-                           .is_host_source = settings.is_host_source,
-                           .gives_way = settings.has_door,
-                           .node_rank = settings.node_rank};
+discovery::HostingView hosting_view(const MeetingSettings& settings, const std::vector<std::string>& addresses,
+                                    const std::string& problem) {
+  discovery::HostingView view{.endpoint_host = settings.host,
+                              .resolved = addresses,
+                              .resolve_error = problem,
+                              .own_addresses = {},
+                              .host_name = net::host_name(),
+                              .full_host_name = net::full_host_name(),
+                              .is_host = settings.is_host,
+                              .is_host_source = settings.is_host_source,
+                              .gives_way = settings.has_door,
+                              .node_rank = settings.node_rank};
   for (const net::Interface& interface : net::interfaces()) {
     if (interface.up) view.own_addresses.push_back(interface.address);
   }
@@ -68,11 +68,11 @@ std::string who_hosts(const MeetingSettings& settings) {
     });
     loop.run();
   }
-  const locate::HostingDecision decision = locate::decide_hosting(hosting_view(settings, addresses, problem));
+  const discovery::HostingDecision decision = discovery::decide_hosting(hosting_view(settings, addresses, problem));
   switch (decision.hosting) {
-    case locate::Hosting::kHosts: return format("this node: {}", decision.reason);
-    case locate::Hosting::kOffers: return format("offered by this node: {}", decision.reason);
-    case locate::Hosting::kAsks: return format("another node: {}", decision.reason);
+    case discovery::Hosting::kHosts: return format("this node: {}", decision.reason);
+    case discovery::Hosting::kOffers: return format("offered by this node: {}", decision.reason);
+    case discovery::Hosting::kAsks: return format("another node: {}", decision.reason);
   }
   return {};
 }

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/locate/hosting.h"
+#include "rendezvous/discovery/hosting.h"
 #include "rendezvous/transport/meeting_settings.h"
 
 namespace elastic::transport {
 
-// Collects what locate::decide_hosting needs: the endpoint, the addresses that its name resolves to (or why it resolves
-// to none), and the names and addresses of this host.
-locate::HostingView hosting_view(const MeetingSettings& settings, const std::vector<std::string>& addresses,
-                                 const std::string& problem);
+// Collects what discovery::decide_hosting needs: the endpoint, the addresses that its name resolves to (or why it
+// resolves to none), and the names and addresses of this host.
+discovery::HostingView hosting_view(const MeetingSettings& settings, const std::vector<std::string>& addresses,
+                                    const std::string& problem);
 
 // The line for the user if no endpoint was given and this node hosts the coordinator: where it listens, and what to
 // type on the other nodes, which reach this one by `host_name`.

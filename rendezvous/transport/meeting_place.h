@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/locate/discovery.h"
+#include "rendezvous/discovery/discovery.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/transport/munge_gate.h"
@@ -56,7 +56,7 @@ class MeetingPlace {
   // A connection to this port is open. The server there need not be a coordinator.
   virtual void reached(std::uint16_t /*port*/) {}
   // How the last attempt has ended.
-  virtual void tried(locate::Tried) {}
+  virtual void tried(discovery::Tried) {}
   // Whether another kind of server may answer there without a mistake of the user's.
   virtual bool may_be_stale() const { return false; }
   // Why the last attempt at what was found was in vain, with what the place knows of that.

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "rendezvous/succession/electorate.h"
+#include "rendezvous/election/electorate.h"
 #include "src/base/text.h"
 #include "tests/simulation/simulation.h"
 
@@ -51,9 +51,9 @@ bool are_enough(const std::vector<const Node*>& voters, const std::vector<const 
       has_run = has_run || same->has_run;
       if (same->rank) ranks.push_back(*same->rank);
     }
-    const succession::Electorate electorate(
-        known.round.node_count, known.round.tie_breaker ? succession::TieBreaker::node(*known.round.tie_breaker)
-                                                        : succession::TieBreaker::nobody());
+    const election::Electorate electorate(known.round.node_count,
+                                          known.round.tie_breaker ? election::TieBreaker::node(*known.round.tie_breaker)
+                                                                  : election::TieBreaker::nobody());
     if (!electorate.is_quorum(ranks)) return false;
   }
   return has_run;

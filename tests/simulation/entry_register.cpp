@@ -4,8 +4,8 @@
 
 namespace elastic::simulation {
 
-using locate::RegisterAnswer;
-using locate::RegisterFailure;
+using discovery::RegisterAnswer;
+using discovery::RegisterFailure;
 
 void EntryRegister::read(int host, Done done) {
   ask(

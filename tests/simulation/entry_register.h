@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/timeline.h"
@@ -18,7 +18,7 @@ namespace elastic::simulation {
 // caller has given it up, or without its caller hearing of it.
 class EntryRegister {
  public:
-  using Done = std::function<void(const locate::RegisterAnswer&)>;
+  using Done = std::function<void(const discovery::RegisterAnswer&)>;
   // As transport::EntryFile.
   static constexpr Ms kAnswerMs = 2'500;
 
@@ -42,7 +42,7 @@ class EntryRegister {
   void calm();
 
  private:
-  using Work = std::function<locate::RegisterAnswer()>;
+  using Work = std::function<discovery::RegisterAnswer()>;
   void ask(int host, Work work, Done done);
   bool reaches(int host) const;
   Ms way_ms();

@@ -15,7 +15,7 @@ struct Place {
 
   // What the caller hears, in the order in which it hears it.
   EntryRegister::Done hear() {
-    return [this](const locate::RegisterAnswer& answer) {
+    return [this](const discovery::RegisterAnswer& answer) {
       heard += (answer ? "[" + *answer + "]" : answer.error().reason) + "; ";
     };
   }

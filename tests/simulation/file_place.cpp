@@ -7,7 +7,7 @@
 
 namespace elastic::simulation {
 
-using locate::RegisterAnswer;
+using discovery::RegisterAnswer;
 
 FilePlace::FilePlace(Simulation& simulation, Node& node, Server& server, EntryRegister& entries, Handlers handlers)
     : simulation_(simulation),
@@ -37,7 +37,7 @@ void FilePlace::find(const Discovery::Known& known) {
   perform(discovery_.find(known));
 }
 
-void FilePlace::tried(locate::Tried how) { perform(discovery_.tried(how, simulation_.wall_ms())); }
+void FilePlace::tried(discovery::Tried how) { perform(discovery_.tried(how, simulation_.wall_ms())); }
 
 void FilePlace::perform(const Discovery::Effects& effects) {
   for (const Discovery::Effect& effect : effects) {
@@ -79,7 +79,7 @@ void FilePlace::perform(const Discovery::NotFound& effect) {
   handlers_.not_found(effect.failure.reason);
 }
 
-void FilePlace::perform(const locate::Tell& effect) {
+void FilePlace::perform(const discovery::Tell& effect) {
   simulation_.trace().add(effect.event);
   if (simulation_.trace().is_read()) simulation_.line(format("node {}: {}", node_.index(), effect.text));
 }

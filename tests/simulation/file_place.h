@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "rendezvous/locate/discovery.h"
+#include "rendezvous/discovery/discovery.h"
 #include "tests/simulation/entry_register.h"
 
 namespace elastic::simulation {
@@ -12,32 +12,32 @@ class Node;
 class Server;
 class Simulation;
 
-// How a node finds the coordinator by an entry in a file, and keeps that: carries out what locate::Discovery and
-// locate::EntryKeeper decide, as transport::FilePlace does. It lives as long as one elastic-run; what comes after that
-// is not delivered.
+// How a node finds the coordinator by an entry in a file, and keeps that: carries out what discovery::Discovery and
+// discovery::EntryKeeper decide, as transport::FilePlace does. It lives as long as one elastic-run; what comes after
+// that is not delivered.
 class FilePlace {
  public:
   struct Handlers {
     // An attempt is over: where a coordinator may be (`port` is a ListenerId), or why none was found.
-    std::function<void(const locate::Discovery::Found& found)> found;
+    std::function<void(const discovery::Discovery::Found& found)> found;
     std::function<void(const std::string& problem)> not_found;
   };
   FilePlace(Simulation& simulation, Node& node, Server& server, EntryRegister& entries, Handlers handlers);
 
-  void find(const locate::Discovery::Known& known);
+  void find(const discovery::Discovery::Known& known);
   // No answer of the present attempt is wanted any more.
   void stop() { ++attempt_; }
-  void tried(locate::Tried how);
+  void tried(discovery::Tried how);
   void withdraw(std::function<void()> done);
   // The leader looks at the entry now.
   void look();
 
  private:
-  using Discovery = locate::Discovery;
-  using Keeper = locate::EntryKeeper;
+  using Discovery = discovery::Discovery;
+  using Keeper = discovery::EntryKeeper;
 
   // Delivers an answer to the node's process, unless `number` has changed by then.
-  EntryRegister::Done deliver(const std::uint64_t& number, std::function<void(const locate::RegisterAnswer&)> take);
+  EntryRegister::Done deliver(const std::uint64_t& number, std::function<void(const discovery::RegisterAnswer&)> take);
 
   void perform(const Discovery::Effects& effects);
   void perform(const Discovery::Read&);
@@ -47,7 +47,7 @@ class FilePlace {
   void perform(const Discovery::Close&);
   void perform(const Discovery::Found& effect);
   void perform(const Discovery::NotFound& effect);
-  void perform(const locate::Tell& effect);
+  void perform(const discovery::Tell& effect);
 
   void plan_look();
   void heard(const Keeper::Effects& effects);

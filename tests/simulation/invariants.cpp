@@ -201,8 +201,8 @@ void Invariants::one_acts() const {
 }
 
 void Invariants::entry_changes(const std::string& before, const std::string& after) const {
-  const auto was = locate::read_entry(before);
-  const auto is = locate::read_entry(after);
+  const auto was = discovery::read_entry(before);
+  const auto is = discovery::read_entry(after);
   if (!was || !is || was->incarnation != is->incarnation || is->term >= was->term) return;
   broken("an entry never goes back to a leader of a lower term", format("{} takes the place of {}", after, before));
 }
@@ -211,15 +211,15 @@ void Invariants::entry_changes(const std::string& before, const std::string& aft
 // round, and has no coordinator, knows nothing of the job; and where it began it may have ended, and begun again since.
 // A start of the job whose workers have never run may be replaced while a node hears that it is in its first round.
 void Invariants::entry_is_replaced(const std::string& entry) const {
-  const auto there = locate::read_entry(entry);
+  const auto there = discovery::read_entry(entry);
   const auto has_run = [&](const auto& of_job) {
     const auto start = std::ranges::find(of_job.second, there->incarnation, &Begun::incarnation);
     return start != of_job.second.end() && !start->fence.empty();
   };
   if (!there || std::ranges::none_of(begun_, has_run)) return;
-  std::vector<locate::Entry::Place> places = there->next_leaders;
+  std::vector<discovery::Entry::Place> places = there->next_leaders;
   places.push_back(there->leader);
-  for (const locate::Entry::Place& place : places) {
+  for (const discovery::Entry::Place& place : places) {
     for (const Server& server : simulation_.servers()) {
       if (server.listener() != place.port || !server.is_up()) continue;
       const coordinator::Service& service = *server.service();

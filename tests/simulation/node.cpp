@@ -84,7 +84,7 @@ void Node::start() {
                            .rejoin_ms = setup_.rejoin_ms,
                            .seed = random_.next()};
   if (entries_ != nullptr) {
-    const auto found = [this](const locate::Discovery::Found& there) {
+    const auto found = [this](const discovery::Discovery::Found& there) {
       may_begin_ = there.may_begin;
       trying_ = true;
       connect(there.place.port, there.is_own);
@@ -175,9 +175,9 @@ void Node::perform(agent::AgentEffect& effect) {
                  [&](const agent::Link::Connect& e) { look_for_coordinator(e); },
                  [&](const agent::Link::Disconnect& e) {
                    reach_.has_failed(simulation_.now_ms());
-                   has_tried(e.is_stranger  ? locate::Tried::kStranger
-                             : is_answered_ ? locate::Tried::kAnswered
-                                            : locate::Tried::kSilent);
+                   has_tried(e.is_stranger  ? discovery::Tried::kStranger
+                             : is_answered_ ? discovery::Tried::kAnswered
+                                            : discovery::Tried::kSilent);
                    if (place_) place_->stop();
                    if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
                    connection_ = 0;
@@ -369,7 +369,7 @@ void Node::renew_door() {
   server_->set_door(door);
 }
 
-void Node::has_tried(locate::Tried how) {
+void Node::has_tried(discovery::Tried how) {
   if (std::exchange(trying_, false)) place_->tried(how);
 }
 
@@ -399,9 +399,9 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
     if (id != connection_) return;
     connection_ = 0;
     reach_.has_failed(simulation_.now_ms());
-    has_tried(why == kRefused ? locate::Tried::kRefused
-              : is_answered_  ? locate::Tried::kAnswered
-                              : locate::Tried::kSilent);
+    has_tried(why == kRefused ? discovery::Tried::kRefused
+              : is_answered_  ? discovery::Tried::kAnswered
+                              : discovery::Tried::kSilent);
     on(agent::LinkBroken{why, why == kRefused});
   });
 }

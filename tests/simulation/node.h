@@ -132,7 +132,7 @@ class Node : public ConnectionOwner {
   bool has_door() const { return server_ != nullptr; }
   void renew_door();
   void connect(ListenerId to, bool is_home);
-  void has_tried(locate::Tried how);
+  void has_tried(discovery::Tried how);
   Reach::Times times() const;
   void watch_link();
   void tell_guardian();

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "health/stacks/document.h"
-#include "rendezvous/trace/recording.h"
 #include "rendezvous/protocol/random_id.h"
+#include "rendezvous/trace/recording.h"
 #include "src/base/text.h"
 #include "tests/simulation/meter.h"
 #include "tests/simulation/simulation.h"
@@ -98,7 +98,7 @@ bool Server::begin_jobs(bool may_begin) {
   return true;
 }
 
-std::optional<locate::Entry> Server::entry() const {
+std::optional<discovery::Entry> Server::entry() const {
   auto entry = service_ ? service_->entry(job_, now_ms()) : std::nullopt;
   if (!entry) return {};
   entry->host = node_->setup().address;
@@ -142,8 +142,7 @@ std::unique_ptr<health::CheckPlan> Server::make_recorded_check() {
   auto plan = make_check(simulation_.setup().check_phases);
   Recorder* const recorder = simulation_.recorder();
   if (recorder == nullptr || simulation_.setup().check_phases == 0) return plan;
-  return trace::recorded_check(std::move(plan),
-                                     [recorder](const std::string& line) { recorder->answered(line); });
+  return trace::recorded_check(std::move(plan), [recorder](const std::string& line) { recorder->answered(line); });
 }
 
 void Server::crash() {

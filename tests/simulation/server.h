@@ -9,7 +9,7 @@
 #include <string>
 
 #include "rendezvous/coordinator/service.h"
-#include "rendezvous/locate/entry.h"
+#include "rendezvous/discovery/entry.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -41,7 +41,7 @@ class Server : public ConnectionOwner {
   // Where the nodes meet by a file: jobs may begin at this door, or may not any more. False: it is in use.
   bool begin_jobs(bool may_begin);
   // What the file is to say of the door's job; nothing: its leader is not here.
-  std::optional<locate::Entry> entry() const;
+  std::optional<discovery::Entry> entry() const;
   // The leader here announces itself there.
   void announce_at(ListenerId where);
   // Calls `done` once it has no connection any more, perhaps at once.

@@ -37,7 +37,7 @@ Simulation::Simulation(Setup setup, FaultPlan plan, Coverage& coverage, std::ost
       workers_(timeline_, trace_, network_, Random(setup_.seed, kOfWorkers),
                {setup_.training_ms, setup_.stubborn_percent, setup_.saving_percent}),
       invariants_(*this),
-      succession_(*this),
+      elections_(*this),
       company_(*this),
       hangs_(*this, Random(setup_.seed, kOfHangs)),
       faults_(*this, std::move(plan), coverage, Random(setup_.seed, kOfFaults)),
@@ -222,9 +222,9 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
       } else if (const auto* succeeded = std::get_if<protocol::WorkersSucceeded>(&*message)) {
         invariants_.answered(node, tap.agent, frame.stamp.incarnation, succeeded->round);
       } else if (const auto* heard = std::get_if<protocol::RoundHeard>(&*message)) {
-        succession_.heard(node, tap.agent, frame.stamp, heard->round);
+        elections_.heard(node, tap.agent, frame.stamp, heard->round);
       } else if (std::holds_alternative<protocol::NodeLeaves>(*message)) {
-        succession_.leaves(tap.agent);
+        elections_.leaves(tap.agent);
       } else if (const auto* evidence = std::get_if<protocol::NodeEvidence>(&*message)) {
         hangs_.invariants().answered(id, *evidence);
       } else if (const auto* joins = std::get_if<protocol::NodeJoins>(&*message)) {
@@ -243,19 +243,19 @@ void Simulation::frame_sent(ConnectionId id, Tap& tap, End from, const protocol:
     if (recorder_ && !is_of_service) recorder_->sends({tap.server->number(), node.setup().job}, id, *message);
     if (const auto* prepare = std::get_if<protocol::PrepareRound>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *prepare, *tap.server);
-      succession_.sent(node, tap.agent, frame.stamp, *prepare, *tap.server);
+      elections_.sent(node, tap.agent, frame.stamp, *prepare, *tap.server);
     }
     if (const auto* run = std::get_if<protocol::RunWorkers>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *run);
-      succession_.sent(node, frame.stamp, *run, *tap.server);
+      elections_.sent(node, frame.stamp, *run, *tap.server);
     }
     if (const auto* end = std::get_if<protocol::EndJob>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *end, *tap.server);
-      succession_.sent(node, frame.stamp, *end, *tap.server);
+      elections_.sent(node, frame.stamp, *end, *tap.server);
     }
     if (const auto* dismiss = std::get_if<protocol::Dismiss>(&*message)) {
       invariants_.sent(node, tap.agent, frame.stamp, *dismiss, *tap.server);
-      succession_.leaves(tap.agent);
+      elections_.leaves(tap.agent);
     }
     if (const auto* collect = std::get_if<protocol::CollectEvidence>(&*message))
       hangs_.invariants().sent(node, id, frame.stamp, *collect, *tap.server);
@@ -357,7 +357,7 @@ void Simulation::coordinator_has_acted(const Server& server) {
   if (setup_.failover != Setup::Failover::kOff) {
     invariants_.one_acts();
     company_.has_acted(server);
-    for (const Job& job : jobs_) succession_.has_acted(job.name, server);
+    for (const Job& job : jobs_) elections_.has_acted(job.name, server);
   }
   for (auto& [job, before] : jobs_) {
     if (recorder_) recorder_->has_acted({server.number(), job}, server.find(job));

@@ -13,6 +13,7 @@
 
 #include "tests/simulation/company.h"
 #include "tests/simulation/coverage.h"
+#include "tests/simulation/election_rules.h"
 #include "tests/simulation/entry_register.h"
 #include "tests/simulation/faults.h"
 #include "tests/simulation/hangs.h"
@@ -23,7 +24,6 @@
 #include "tests/simulation/server.h"
 #include "tests/simulation/setup.h"
 #include "tests/simulation/shadow.h"
-#include "tests/simulation/succession_rules.h"
 #include "tests/simulation/timeline.h"
 #include "tests/simulation/trace.h"
 #include "tests/simulation/workers.h"
@@ -148,7 +148,7 @@ class Simulation {
   std::map<std::string, EntryRegister> entries_;  // by job
   std::vector<std::unique_ptr<Node>> nodes_;
   Invariants invariants_;
-  SuccessionRules succession_;
+  ElectionRules elections_;
   Company company_;
   Hangs hangs_;
   Faults faults_;

@@ -39,22 +39,21 @@ ROOMS = {
     "health/evidence_reader": ["health/evidence", "health/hang", "health/hang_evidence", "health/messages", "health/host", "health/gpu", "health/probe"],
     "rendezvous/protocol": [],
     "rendezvous/membership": ["rendezvous/protocol"],
-    "rendezvous/locate": ["rendezvous/protocol", "rendezvous/membership"],
-    "rendezvous/succession": ["rendezvous/protocol", "rendezvous/locate"],
+    "rendezvous/discovery": ["rendezvous/protocol"],
+    "rendezvous/election": ["rendezvous/protocol"],
     "rendezvous/store": ["rendezvous/protocol"],
-    "rendezvous/coordinator": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/locate", "rendezvous/succession"],
-    "rendezvous/agent": ["rendezvous/protocol", "rendezvous/succession"],
+    "rendezvous/coordinator": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/discovery", "rendezvous/election"],
+    "rendezvous/agent": ["rendezvous/protocol", "rendezvous/election"],
     "rendezvous/trace": ["rendezvous/protocol", "rendezvous/coordinator"],
     "rendezvous/events": ["rendezvous/protocol", "rendezvous/agent"],
-    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/locate", "rendezvous/coordinator", "rendezvous/trace"],
+    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/discovery", "rendezvous/coordinator", "rendezvous/trace"],
     "cli/run": [],
 }
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "rendezvous/events", "rendezvous/trace", "src/report", "src/status", "src/net/http",
-    "rendezvous/membership", "rendezvous/protocol", "rendezvous/succession", "rendezvous/locate/authority", "rendezvous/locate/discovery",
-    "rendezvous/locate/entry", "rendezvous/locate/hosting", "rendezvous/locate/rival",
+    "rendezvous/membership", "rendezvous/protocol", "rendezvous/election", "rendezvous/discovery",
     "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",

@@ -300,7 +300,7 @@ def test_full_fails_if_any_step_fails_and_still_runs_the_others(clone, failing):
 
 
 @pytest.mark.parametrize("arguments,ctest", [
-    (["unit"], [r"--test-dir ./build/release", r"-R ^(unit|simulation|succession|hangs)\."]),
+    (["unit"], [r"--test-dir ./build/release", r"-R ^(unit|simulation|election|hangs)\."]),
     (["system"], [r"--test-dir ./build/release", r"-R ^system\."]),
     (["structure"], [r"--test-dir ./build/release", r"-R ^(structure|build)\."]),
     (["asan"], ["--test-dir ./build/asan"]),

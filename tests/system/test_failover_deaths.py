@@ -125,7 +125,7 @@ def test_a_coordinators_host_whose_cable_was_pulled_is_a_node_when_it_is_in_agai
 
 
 def first_that_says(what, nodes):
-    """Mostly the first in the order of succession; where that is slow, another one may be before it."""
+    """Mostly the first of the next leaders; where that is slow, another one may be before it."""
     return wait_until(lambda: next((node for node in nodes if re.search(what, node.stderr.text)), None), what=what)
 
 

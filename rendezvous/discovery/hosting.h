@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Which node hosts the coordinator: the one that the endpoint's address belongs to. docs/rendezvous.md has the rules
+// for users.
+namespace elastic::discovery {
+
+// What a node does about the coordinator.
+enum class Hosting : std::uint8_t {
+  // It opens the coordinator, and its own agent connects to that.
+  kHosts,
+  // It opens the coordinator, since the endpoint may lead to it; but its own agent connects to the endpoint as all
+  // others do, and to its own coordinator only when another node has come there. If the guess is wrong there is an open
+  // port without connections, but never a second job beside the right one.
+  kOffers,
+  // It opens nothing, and connects to the endpoint.
+  kAsks,
+};
+
+// What the decision depends on. Addresses are numeric; scopes and IPv4 mapped into IPv6 do not matter.
+struct HostingView {
+  std::string endpoint_host;               // as typed: a name or an address, without port and brackets
+  std::vector<std::string> resolved;       // the addresses that it resolves to
+  std::string resolve_error;               // why it resolves to none
+  std::vector<std::string> own_addresses;  // of all interfaces that are up
+  std::string host_name;                   // from gethostname(2)
+  std::string full_host_name;              // with its domain, if that is known
+  std::optional<bool> is_host;             // is_host= of --rdzv-conf, or known from the batch system
+  std::string is_host_source = {};         // what the batch system says, as a clause
+  bool gives_way = false;                  // of several hosts that begin the job all but one give way: failover
+  std::optional<int> node_rank;            // claimed by --node-rank or the environment, not a default
+};
+
+struct HostingDecision {
+  Hosting hosting = Hosting::kAsks;
+  // Why, as a clause for --dry-run and the log: "node0 is 10.0.0.5, an address of this node".
+  std::string reason;
+};
+
+// The first rule that applies (1 to 4 are torchrun's, which compares the addresses of the host name only):
+//   1. is_host decides.
+//   2. localhost, a loopback address, 0.0.0.0 and :: mean each node itself: kHosts.
+//   3. The endpoint is this host's name, short or full: kHosts.
+//   4. The endpoint resolves to an address of this node: kHosts.
+//   5. The endpoint's first label is this host's name (a service, "job-0.training.svc" on job-0): kHosts while the name
+//      does not resolve; kOffers if it resolves to an address that this node does not have, which may be the service's
+//      or that of another host of this name.
+//   6. Node rank 0 is claimed: kOffers. The endpoint may lead here through an address that no interface has (a service,
+//      a published port of a container), or to another node: ranks need not follow the endpoint.
+//   7. Otherwise kAsks.
+// To be called after each new look-up of the endpoint, until the agent has found a coordinator: a name that does not
+// resolve yet may resolve to this node later.
+HostingDecision decide_hosting(const HostingView& view);
+
+}  // namespace elastic::discovery

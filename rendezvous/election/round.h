@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "rendezvous/protocol/election_parts.h"
+#include "rendezvous/protocol/limits.h"
+
+namespace elastic::election {
+
+using protocol::Certificate;
+using protocol::KnownRound;
+using protocol::Round;
+using protocol::Testimony;
+
+// How many rounds may be the last one, at most. Each coordinator that is lost before it has run a round adds one: after
+// so many in a row nobody can be elected.
+inline constexpr std::size_t kMostLastRounds = limits::kLastRounds;
+
+// The rounds that a node keeps for its testimony.
+class KnownRounds {
+ public:
+  // The node's coordinator prepares this round, in which the node has this rank, if it is in it. `before` are the
+  // rounds whose quorum the coordinator needs to run it: one of them is the last that ran. Both come with the message.
+  // A round that is not later than the latest one changes nothing.
+  void hears(const Round& round, std::optional<int> rank, const std::vector<Round>& before);
+  // The workers of the latest round run: those before it do not matter any more. False if it is another round.
+  bool runs(const Round& round);
+
+  const std::vector<KnownRound>& rounds() const { return rounds_; }
+
+ private:
+  std::vector<KnownRound> rounds_;  // the earliest first
+};
+
+}  // namespace elastic::election

@@ -1,0 +1,143 @@
+#include "tests/simulation/election_rules.h"
+
+#include <algorithm>
+
+#include "rendezvous/protocol/term.h"
+#include "src/base/text.h"
+#include "tests/simulation/simulation.h"
+
+namespace elastic::simulation {
+
+using namespace protocol;
+using coordinator::CarriedState;
+
+void ElectionRules::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message,
+                         const Server& server) {
+  check_may_act(node, stamp, server, "PrepareRound");
+  const Job job{node.setup().job, stamp.incarnation};
+  const auto [entry, is_first] = rounds_.try_emplace({job.first, job.second, stamp.term, message.round});
+  Prepared& round = entry->second;
+  round.members[message.place.node_rank] = agent;
+  if (!is_first) return;
+  round.before = message.before;
+  round.carried = coordinator::decode(message.carried.state);
+  const auto before = last_.find(job);
+  if (before == last_.end() || before->second.term == stamp.term || !round.carried) return;
+  check_carried(job, round, before->second);
+}
+
+void ElectionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers& message, const Server& server) {
+  check_may_act(node, stamp, server, "RunWorkers");
+  const Key key{node.setup().job, stamp.incarnation, stamp.term, message.round};
+  Prepared& round = rounds_[key];
+  if (round.has_run) return;
+  round.has_run = true;
+  check_heard(round, key);
+  if (!round.carried) return;
+  const coordinator::Coordinator* const coordinator = server.find(node.setup().job);
+  const bool asks = coordinator != nullptr && coordinator->mandate().is_counting();
+  last_[{node.setup().job, stamp.incarnation}] = {stamp.term, *round.carried, asks};
+}
+
+void ElectionRules::sent(const Node& node, const Stamp& stamp, const EndJob& message, const Server& server) {
+  if (!is_new({node.setup().job, stamp.incarnation}, message.verdict)) return;
+  check_may_act(node, stamp, server, "EndJob");
+}
+
+// Whoever could not be told at once may hear it when the coordinator may not act any more.
+void ElectionRules::has_acted(const std::string& job, const Server& server) {
+  const coordinator::Coordinator* const coordinator = server.find(job);
+  if (coordinator == nullptr || !coordinator->ending().verdict()) return;
+  if (!is_new({job, coordinator->incarnation()}, *coordinator->ending().verdict())) return;
+  if (may_act(job, coordinator->incarnation(), server)) return;
+  simulation_.invariants().broken("who binds nodes may act",
+                                  format("server {} ends {} without authority", server.number(), job));
+}
+
+// Whether no coordinator has given this verdict before; it has now.
+bool ElectionRules::is_new(const Job& job, const Verdict& verdict) {
+  std::vector<Verdict>& given = given_[job];
+  const auto is_same = [&](const Verdict& other) {
+    return other.outcome == verdict.outcome && other.reason == verdict.reason;
+  };
+  if (std::ranges::any_of(given, is_same)) return false;
+  given.push_back(verdict);
+  return true;
+}
+
+void ElectionRules::heard(const Node& node, AgentId agent, const Stamp& stamp, RoundNumber round) {
+  rounds_[{node.setup().job, stamp.incarnation, stamp.term, round}].hearers.insert(agent);
+}
+
+bool ElectionRules::may_act(const std::string& job, Incarnation incarnation, const Server& server) {
+  const coordinator::Coordinator* const coordinator = server.find(job);
+  // It has ended with this message, or before: its verdict is passed on.
+  if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
+  const coordinator::Mandate& mandate = coordinator->mandate();
+  if (!server.is_up() || mandate.stands()) return false;
+  return !mandate.is_counting() || mandate.before().empty() || mandate.leads(server.clock_ms());
+}
+
+void ElectionRules::check_may_act(const Node& node, const Stamp& stamp, const Server& server, const char* what) const {
+  if (may_act(node.setup().job, stamp.incarnation, server)) return;
+  simulation_.invariants().broken("who binds nodes may act",
+                                  format("server {} sends {} to node {} of {} without authority", server.number(), what,
+                                         node.index(), node.setup().job));
+}
+
+bool ElectionRules::is_gone(AgentId agent) const {
+  if (leaving_.contains(agent)) return true;
+  return std::ranges::none_of(simulation_.nodes(),
+                              [agent](const auto& node) { return node->is_running() && node->agent_id() == agent; });
+}
+
+void ElectionRules::check_heard(const Prepared& round, const Key& key) const {
+  for (const Round& before : round.before) {
+    const auto known = rounds_.find({std::get<0>(key), std::get<1>(key), before.term, before.number});
+    if (known == rounds_.end()) continue;
+    int count = 0;
+    bool has_tie_breaker = false;
+    for (const auto& [rank, agent] : known->second.members) {
+      if (!round.hearers.contains(agent) && !is_gone(agent)) continue;
+      ++count;
+      if (before.tie_breaker == rank) has_tie_breaker = true;
+    }
+    const bool is_half = 2 * count == before.node_count;
+    if (2 * count > before.node_count || (is_half && (has_tie_breaker || !before.tie_breaker))) continue;
+    simulation_.invariants().broken(
+        "a round that runs was heard of by a quorum of the one before",
+        format("{} of {} nodes of round {} of term {} have heard of round {} of term {}", count, before.node_count,
+               before.number, text_of_term(before.term), std::get<3>(key), text_of_term(std::get<2>(key))));
+  }
+}
+
+void ElectionRules::check_carried(const Job& job, const Prepared& round, const Last& before) const {
+  const auto lost = [&](const std::string& what) {
+    simulation_.invariants().broken("a successor knows what the coordinator before knew",
+                                    format("{}: {} since term {}", job.first, what, text_of_term(before.term)));
+  };
+  const CarriedState& then = before.carried;
+  const CarriedState& now = *round.carried;
+  if (now.rules != then.rules || now.check != then.check) lost("the rules have changed");
+  if (now.first_size != then.first_size)
+    lost(format("the first round had {} nodes, and now {}", then.first_size, now.first_size));
+  // Its coordinator has asked nobody, or the one before has not, since no other node could be reached.
+  if (round.before.empty() || !before.asks) return;
+  if (now.restarts_used < then.restarts_used)
+    lost(format("{} restarts became {}", then.restarts_used, now.restarts_used));
+  if (now.losses < then.losses) lost(format("{} losses became {}", then.losses, now.losses));
+  for (const CarriedState::Excluded& host : then.excluded) {
+    if (std::ranges::find(now.excluded, host) == now.excluded.end())
+      lost(format("{} is not excluded any more", host.name));
+  }
+  for (const CarriedState::Host& host : then.hosts) {
+    if (host.until_ms <= simulation_.wall_ms()) continue;
+    const auto known = std::ranges::find(now.hosts, host.name, &CarriedState::Host::name);
+    // No coordinator keeps a host out for longer from now than it was kept out, and their clocks have gone at 1 % less.
+    const Ms clocks_ms = simulation_.now_ms() / 50;
+    if (known == now.hosts.end() || known->until_ms + clocks_ms < host.until_ms)
+      lost(format("{} is not kept out any more", host.name));
+  }
+}
+
+}  // namespace elastic::simulation
