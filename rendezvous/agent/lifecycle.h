@@ -17,6 +17,7 @@
 #include "rendezvous/agent/preparation.h"
 #include "rendezvous/agent/sweep.h"
 #include "rendezvous/protocol/messages.h"
+#include "src/base/job_states.h"
 #include "src/base/waiting.h"
 #include "src/status/snapshot.h"
 
@@ -165,7 +166,7 @@ class Lifecycle {
   // Processes of a round are being ended, or the node lingers after that.
   bool ends_processes() const { return state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_); }
   NodeWaits::For waits_for() const;
-  status::Activity activity() const;
+  NodeActivity activity() const;
   std::string why_stopping() const;
   // Called after each event with its effects.
   void check_invariants(const Effects& out) const;

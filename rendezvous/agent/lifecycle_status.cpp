@@ -7,19 +7,18 @@
 namespace elastic::agent {
 
 using For = NodeWaits::For;
-using status::Activity;
 
-Activity Lifecycle::activity() const {
+NodeActivity Lifecycle::activity() const {
   switch (state_) {
-    case State::kIdle: return waits_.stands_by() ? Activity::kStandby : Activity::kWaiting;
-    case State::kPreparing: return waits_for() == For::kCheck ? Activity::kChecking : Activity::kPreparing;
-    case State::kRunning: return Activity::kRunning;
-    case State::kSucceeded: return Activity::kSucceeded;
+    case State::kIdle: return waits_.stands_by() ? NodeActivity::kStandby : NodeActivity::kWaiting;
+    case State::kPreparing: return waits_for() == For::kCheck ? NodeActivity::kChecking : NodeActivity::kPreparing;
+    case State::kRunning: return NodeActivity::kRunning;
+    case State::kSucceeded: return NodeActivity::kSucceeded;
     case State::kStopping:
-    case State::kEnding: return Activity::kStopping;
-    case State::kEnded: return Activity::kEnded;
+    case State::kEnding: return NodeActivity::kStopping;
+    case State::kEnded: return NodeActivity::kEnded;
   }
-  return Activity::kEnded;
+  return NodeActivity::kEnded;
 }
 
 status::Node Lifecycle::status() const {

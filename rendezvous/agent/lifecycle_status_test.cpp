@@ -5,7 +5,6 @@
 using namespace elastic;
 using namespace elastic::agent;
 using namespace elastic::protocol;
-using status::Activity;
 
 namespace {
 
@@ -29,22 +28,22 @@ const PrepareRound kRound{.round = 3,
 
 TEST_CASE("a node tells what it does, from its first wait to the end of a round") {
   Lifecycle life = begun();
-  CHECK(life.status().activity == Activity::kWaiting);
+  CHECK(life.status().activity == NodeActivity::kWaiting);
   CHECK(!life.status().round);
   CHECK(life.status().name == "node1");
   tell(life, Awaiting{.what = "standing by: the job runs with 2 nodes"});
-  CHECK(life.status().activity == Activity::kStandby);
+  CHECK(life.status().activity == NodeActivity::kStandby);
   tell(life, kRound);
-  CHECK(life.status().activity == Activity::kPreparing);
+  CHECK(life.status().activity == NodeActivity::kPreparing);
   tell(life, RunCheck{3, 0, "look"});
-  CHECK(life.status().activity == Activity::kChecking);
+  CHECK(life.status().activity == NodeActivity::kChecking);
   tell(life, RunWorkers{3, {"10.0.0.1", 4000}});
-  CHECK(life.status().activity == Activity::kRunning);
+  CHECK(life.status().activity == NodeActivity::kRunning);
   CHECK(life.status().ready());
   tell(life, StopWorkers{3});
-  CHECK(life.status().activity == Activity::kStopping);
+  CHECK(life.status().activity == NodeActivity::kStopping);
   life.on_event(AllGone{}, 0);
-  CHECK(life.status().activity == Activity::kWaiting);
+  CHECK(life.status().activity == NodeActivity::kWaiting);
 }
 
 TEST_CASE("a node tells its place in the round and which of its workers run") {
@@ -65,7 +64,7 @@ TEST_CASE("a node tells its place in the round and which of its workers run") {
   CHECK(node.workers[1].rank == 3);
   CHECK(node.workers[1].pid == 4712);
   life.on_event(WorkerExited{1, {}, 5}, 0);
-  CHECK(life.status().activity == Activity::kSucceeded);
+  CHECK(life.status().activity == NodeActivity::kSucceeded);
   CHECK(!life.status().ready());
 }
 

@@ -14,22 +14,21 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 using membership::Standing;
-using status::Phase;
 
 namespace {
 
-Phase phase_of(Coordinator::State state, bool is_checking) {
+JobPhase phase_of(Coordinator::State state, bool is_checking) {
   using State = Coordinator::State;
   switch (state) {
-    case State::kForming: return Phase::kWaiting;
-    case State::kRebuilding: return Phase::kRebuilding;
-    case State::kPreparing: return is_checking ? Phase::kChecking : Phase::kPreparing;
-    case State::kRunning: return Phase::kRunning;
+    case State::kForming: return JobPhase::kWaiting;
+    case State::kRebuilding: return JobPhase::kRebuilding;
+    case State::kPreparing: return is_checking ? JobPhase::kChecking : JobPhase::kPreparing;
+    case State::kRunning: return JobPhase::kRunning;
     case State::kStopping:
     case State::kEnding:
-    case State::kEnded: return Phase::kStopping;
+    case State::kEnded: return JobPhase::kStopping;
   }
-  return Phase::kWaiting;
+  return JobPhase::kWaiting;
 }
 
 bool is_of_round(const AgentMessage& message, std::optional<RoundNumber> round) {

@@ -9,7 +9,6 @@ namespace elastic::coordinator {
 
 using membership::Node;
 using membership::Standing;
-using status::Place;
 using State = Coordinator::State;
 
 namespace {
@@ -32,18 +31,19 @@ void keep(std::optional<status::Progress>& kept, const status::Progress& other, 
   if (!kept || is_better(other.age_ms, kept->age_ms)) kept = other;
 }
 
-Place place_of(const Node& node, State state, bool is_checking) {
+MemberPlace place_of(const Node& node, State state, bool is_checking) {
   switch (node.standing()) {
     case Standing::kReady:
-      return state == State::kPreparing || state == State::kRunning || state == State::kStopping ? Place::kStandby
-                                                                                                 : Place::kWaiting;
+      return state == State::kPreparing || state == State::kRunning || state == State::kStopping
+                 ? MemberPlace::kStandby
+                 : MemberPlace::kWaiting;
     case Standing::kMember:
-    case Standing::kDone: return is_checking ? Place::kChecking : Place::kInRound;
+    case Standing::kDone: return is_checking ? MemberPlace::kChecking : MemberPlace::kInRound;
     case Standing::kStopping:
-    case Standing::kLeaving: return Place::kStopping;
-    case Standing::kLost: return Place::kLost;
+    case Standing::kLeaving: return MemberPlace::kStopping;
+    case Standing::kLost: return MemberPlace::kLost;
   }
-  return Place::kWaiting;
+  return MemberPlace::kWaiting;
 }
 
 // The watch for hangs has the same states in the same order, behind kOff.
@@ -97,9 +97,9 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
   if (round_) job.round = *round_;
   statistics_.tell(job, now_ms);
   for (const auto& [agent, node] : roster_.nodes()) {
-    const Place place = place_of(node, state_, is_checking());
+    const MemberPlace place = place_of(node, state_, is_checking());
     ++job.nodes[static_cast<std::size_t>(place)];
-    const bool is_in_round = place != Place::kWaiting && place != Place::kStandby;
+    const bool is_in_round = place != MemberPlace::kWaiting && place != MemberPlace::kStandby;
     if (is_in_round) job.world_size = std::max<std::int64_t>(job.world_size, node.place.world_size);
     std::optional<status::Progress> newest;
     if (state_ == State::kRunning && is_in_round && node.progress && node.progress->round == round_) {
@@ -125,8 +125,9 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
   job.hang = line_of(hang_.status(now_ms), now_ms);
-  job.nodes[static_cast<std::size_t>(Place::kKeptOut)] = static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));
-  job.nodes[static_cast<std::size_t>(Place::kUnfit)] = static_cast<std::int64_t>(check_.excluded().size());
+  job.nodes[static_cast<std::size_t>(MemberPlace::kKeptOut)] =
+      static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));
+  job.nodes[static_cast<std::size_t>(MemberPlace::kUnfit)] = static_cast<std::int64_t>(check_.excluded().size());
   std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {
     return left.node_rank.value_or(INT32_MAX) < right.node_rank.value_or(INT32_MAX);
   });

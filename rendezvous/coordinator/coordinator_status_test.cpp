@@ -6,9 +6,6 @@ using namespace elastic;
 using namespace elastic::protocol;
 using namespace elastic::coordinator;
 using namespace elastic::coordinator::testing;
-using status::Cause;
-using status::Phase;
-using status::Place;
 
 namespace {
 
@@ -44,26 +41,26 @@ TEST_CASE("the time of a job is split by what it does") {
   Job job(job_terms(2, 2, 1), {}, CoordinatorConfig{});
   job.join(1);
   job.pass_with({1}, 400);
-  CHECK(status_of(job).phase == Phase::kWaiting);
-  CHECK(of(status_of(job).nodes, Place::kWaiting) == 1);
+  CHECK(status_of(job).phase == JobPhase::kWaiting);
+  CHECK(of(status_of(job).nodes, MemberPlace::kWaiting) == 1);
   job.join(2);
-  CHECK(status_of(job).phase == Phase::kPreparing);
+  CHECK(status_of(job).phase == JobPhase::kPreparing);
   job.pass_with({1, 2}, 300);
   job.open_store();
   job.pass_with({1, 2}, 5000);
   const status::Job running = status_of(job);
-  CHECK(running.phase == Phase::kRunning);
+  CHECK(running.phase == JobPhase::kRunning);
   CHECK(running.round == 0);
   CHECK(running.world_size == 2);
-  CHECK(of(running.nodes, Place::kInRound) == 2);
-  CHECK(of(running.phase_ms, Phase::kWaiting) == 400);
-  CHECK(of(running.phase_ms, Phase::kPreparing) == 300);
-  CHECK(of(running.phase_ms, Phase::kRunning) == 5000);
+  CHECK(of(running.nodes, MemberPlace::kInRound) == 2);
+  CHECK(of(running.phase_ms, JobPhase::kWaiting) == 400);
+  CHECK(of(running.phase_ms, JobPhase::kPreparing) == 300);
+  CHECK(of(running.phase_ms, JobPhase::kRunning) == 5000);
   job.fail(1, failure(0, 5));
   job.pass_with({1, 2}, 200);
-  CHECK(status_of(job).phase == Phase::kStopping);
-  CHECK(of(status_of(job).nodes, Place::kStopping) == 2);
-  CHECK(of(status_of(job).phase_ms, Phase::kStopping) == 200);
+  CHECK(status_of(job).phase == JobPhase::kStopping);
+  CHECK(of(status_of(job).nodes, MemberPlace::kStopping) == 2);
+  CHECK(of(status_of(job).phase_ms, JobPhase::kStopping) == 200);
 }
 
 TEST_CASE("a failed worker costs a restart and the work of its round, and is remembered") {
@@ -74,11 +71,11 @@ TEST_CASE("a failed worker costs a restart and the work of its round, and is rem
   job.stop(1);
   job.stop(2, {failure(1, 5)});
   const status::Job again = status_of(job);
-  CHECK(of(again.rounds, Cause::kFirst) == 1);
-  CHECK(of(again.rounds, Cause::kWorkerFailure) == 1);
-  CHECK(of(again.restarts, Cause::kWorkerFailure) == 1);
-  CHECK(of(again.restarts, Cause::kFirst) == 0);
-  CHECK(of(again.lost_work_ms, Cause::kWorkerFailure) == 7000);
+  CHECK(of(again.rounds, RoundCause::kFirst) == 1);
+  CHECK(of(again.rounds, RoundCause::kWorkerFailure) == 1);
+  CHECK(of(again.restarts, RoundCause::kWorkerFailure) == 1);
+  CHECK(of(again.restarts, RoundCause::kFirst) == 0);
+  CHECK(of(again.lost_work_ms, RoundCause::kWorkerFailure) == 7000);
   CHECK(again.restarts_charged == 1);
   REQUIRE(again.failures.size() == 1);
   CHECK(again.failures[0].rank == 1);
@@ -95,17 +92,17 @@ TEST_CASE("a lost node is a cause of its own, and the failures that come of it a
   job.pass_with({1, 2, 3}, 2000);
   job.fail(1, failure(0, 5));
   job.on(SessionEnded{3, "its connection was reset"});
-  CHECK(of(status_of(job).nodes, Place::kLost) == 1);
+  CHECK(of(status_of(job).nodes, MemberPlace::kLost) == 1);
   job.stop(1, {failure(0, 5)});
   job.stop(2);
   job.pass_with({1, 2}, 20'000);
   const status::Job again = status_of(job);
-  CHECK(of(again.restarts, Cause::kNodeLost) == 1);
-  CHECK(of(again.lost_work_ms, Cause::kNodeLost) == 2000);
-  CHECK(of(again.lost_work_ms, Cause::kWorkerFailure) == 0);
+  CHECK(of(again.restarts, RoundCause::kNodeLost) == 1);
+  CHECK(of(again.lost_work_ms, RoundCause::kNodeLost) == 2000);
+  CHECK(of(again.lost_work_ms, RoundCause::kWorkerFailure) == 0);
   CHECK(again.node_losses == 1);
   REQUIRE(again.failures.size() == 1);
-  CHECK(again.failures[0].cause == Cause::kNodeLost);
+  CHECK(again.failures[0].cause == RoundCause::kNodeLost);
   CHECK(again.failures[0].node == "node3");
 }
 
@@ -118,12 +115,12 @@ TEST_CASE("a node that joins is a standby, and then a change of membership") {
   job.run({1});
   job.pass_with({1}, 1000);
   job.join(2);
-  CHECK(of(status_of(job).nodes, Place::kStandby) == 1);
+  CHECK(of(status_of(job).nodes, MemberPlace::kStandby) == 1);
   job.pass_with({1, 2}, 600);
   job.stop(1);
   const status::Job again = status_of(job);
-  CHECK(of(again.restarts, Cause::kMembershipChange) == 1);
-  CHECK(of(again.lost_work_ms, Cause::kMembershipChange) >= 1000);
+  CHECK(of(again.restarts, RoundCause::kMembershipChange) == 1);
+  CHECK(of(again.lost_work_ms, RoundCause::kMembershipChange) >= 1000);
   CHECK(again.failures.empty());
 }
 
@@ -137,16 +134,16 @@ TEST_CASE("the check is a phase, and a round after it is no restart") {
   job.join(2);
   job.pass_with({1, 2}, 100);
   REQUIRE(job.coordinator.is_checking());
-  CHECK(status_of(job).phase == Phase::kChecking);
-  CHECK(of(status_of(job).nodes, Place::kChecking) == 2);
+  CHECK(status_of(job).phase == JobPhase::kChecking);
+  CHECK(of(status_of(job).nodes, MemberPlace::kChecking) == 2);
   for (const NodeId session : {1U, 2U}) job.say(session, CheckDone{0, 0, "seen"});
   for (const NodeId session : {1U, 2U}) job.stop(session);
   job.pass_with({1}, 1000);
   const status::Job again = status_of(job);
-  CHECK(of(again.rounds, Cause::kCheck) == 1);
-  CHECK(of(again.restarts, Cause::kCheck) == 0);
-  CHECK(of(again.nodes, Place::kUnfit) == 1);
-  CHECK(of(again.lost_work_ms, Cause::kCheck) == 0);
+  CHECK(of(again.rounds, RoundCause::kCheck) == 1);
+  CHECK(of(again.restarts, RoundCause::kCheck) == 0);
+  CHECK(of(again.nodes, MemberPlace::kUnfit) == 1);
+  CHECK(of(again.lost_work_ms, RoundCause::kCheck) == 0);
 }
 
 TEST_CASE("a host that is kept out is counted until it may come back") {
@@ -158,10 +155,10 @@ TEST_CASE("a host that is kept out is counted until it may come back") {
   for (const NodeId session : {1U, 2U}) job.join(session);
   job.open_store();
   job.on(SessionEnded{2, "its connection was reset"});
-  CHECK(of(status_of(job).nodes, Place::kKeptOut) == 1);
+  CHECK(of(status_of(job).nodes, MemberPlace::kKeptOut) == 1);
   job.stop(1);
   job.pass_with({1}, 61'000);
-  CHECK(of(status_of(job).nodes, Place::kKeptOut) == 0);
+  CHECK(of(status_of(job).nodes, MemberPlace::kKeptOut) == 0);
 }
 
 TEST_CASE("nodes are named by their rank, and of many only so many") {

@@ -7,34 +7,31 @@
 
 namespace elastic::coordinator {
 
-using status::Cause;
-using status::Phase;
-
 namespace {
 
 auto& of(auto& values, auto name) { return values[static_cast<std::size_t>(name)]; }
 
 }  // namespace
 
-void JobStatistics::enter(Phase phase, std::int64_t now_ms) {
+void JobStatistics::enter(JobPhase phase, std::int64_t now_ms) {
   if (phase == phase_) return;
   const std::int64_t spent_ms = std::max<std::int64_t>(now_ms - since_ms_, 0);
   of(phase_ms_, phase_) += spent_ms;
-  if (phase_ == Phase::kRunning) ran_ms_ += spent_ms;
+  if (phase_ == JobPhase::kRunning) ran_ms_ += spent_ms;
   // The time that was counted so far belongs to the previous round.
-  if (phase == Phase::kRunning) ran_ms_ = 0;
+  if (phase == JobPhase::kRunning) ran_ms_ = 0;
   phase_ = phase;
   since_ms_ = now_ms;
 }
 
-void JobStatistics::round_began(Cause cause, bool after_run) {
+void JobStatistics::round_began(RoundCause cause, bool after_run) {
   ++of(rounds_, cause);
   if (after_run) ++of(restarts_, cause);
   ran_ms_ = 0;
 }
 
-void JobStatistics::work_lost(Cause cause, std::int64_t now_ms) {
-  enter(Phase::kStopping, now_ms);
+void JobStatistics::work_lost(RoundCause cause, std::int64_t now_ms) {
+  enter(JobPhase::kStopping, now_ms);
   of(lost_work_ms_, cause) += std::exchange(ran_ms_, 0);
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <string>
 
+#include "src/base/job_states.h"
 #include "src/status/snapshot.h"
 
 namespace elastic::coordinator {
@@ -15,12 +16,12 @@ class JobStatistics {
   explicit JobStatistics(std::int64_t now_ms) : since_ms_(now_ms) {}
 
   // The job is in this phase from now on. Entering the present phase again changes nothing.
-  void enter(status::Phase phase, std::int64_t now_ms);
+  void enter(JobPhase phase, std::int64_t now_ms);
 
   // A round is formed. `after_run` says that the workers of the previous round had run.
-  void round_began(status::Cause cause, bool after_run);
+  void round_began(RoundCause cause, bool after_run);
   // The round ends for this reason, and the work of its workers is lost. To be called while the round is being stopped.
-  void work_lost(status::Cause cause, std::int64_t now_ms);
+  void work_lost(RoundCause cause, std::int64_t now_ms);
   // Adds a failure to those that /status lists. Its age is ignored.
   void failed(status::Failure failure, std::int64_t now_ms);
 
@@ -33,13 +34,13 @@ class JobStatistics {
     std::int64_t at_ms = 0;
   };
 
-  status::Phase phase_ = status::Phase::kWaiting;
+  JobPhase phase_ = JobPhase::kWaiting;
   std::int64_t since_ms_;    // when the present phase began
   std::int64_t ran_ms_ = 0;  // how long the workers of the present round have run
-  std::array<std::int64_t, status::kPhases> phase_ms_{};
-  std::array<std::int64_t, status::kCauses> rounds_{};
-  std::array<std::int64_t, status::kCauses> restarts_{};
-  std::array<std::int64_t, status::kCauses> lost_work_ms_{};
+  std::array<std::int64_t, kJobPhases> phase_ms_{};
+  std::array<std::int64_t, kRoundCauses> rounds_{};
+  std::array<std::int64_t, kRoundCauses> restarts_{};
+  std::array<std::int64_t, kRoundCauses> lost_work_ms_{};
   std::deque<Remembered> failures_;  // the newest first
 };
 

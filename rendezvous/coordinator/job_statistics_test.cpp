@@ -6,8 +6,6 @@
 
 using namespace elastic;
 using elastic::coordinator::JobStatistics;
-using status::Cause;
-using status::Phase;
 
 namespace {
 
@@ -22,14 +20,14 @@ std::int64_t of(const auto& values, auto name) { return values[static_cast<std::
 
 TEST_CASE("each moment belongs to one phase, and the present one counts") {
   JobStatistics statistics(1000);
-  statistics.enter(Phase::kPreparing, 1500);
-  statistics.enter(Phase::kRunning, 1600);
-  statistics.enter(Phase::kRunning, 1700);
+  statistics.enter(JobPhase::kPreparing, 1500);
+  statistics.enter(JobPhase::kRunning, 1600);
+  statistics.enter(JobPhase::kRunning, 1700);
   const status::Job job = told(statistics, 2600);
-  CHECK(of(job.phase_ms, Phase::kWaiting) == 500);
-  CHECK(of(job.phase_ms, Phase::kPreparing) == 100);
-  CHECK(of(job.phase_ms, Phase::kRunning) == 1000);
-  CHECK(job.phase == Phase::kRunning);
+  CHECK(of(job.phase_ms, JobPhase::kWaiting) == 500);
+  CHECK(of(job.phase_ms, JobPhase::kPreparing) == 100);
+  CHECK(of(job.phase_ms, JobPhase::kRunning) == 1000);
+  CHECK(job.phase == JobPhase::kRunning);
   CHECK(job.phase_for_ms == 1000);
   std::int64_t all_ms = 0;
   for (const std::int64_t ms : job.phase_ms) all_ms += ms;
@@ -38,37 +36,37 @@ TEST_CASE("each moment belongs to one phase, and the present one counts") {
 
 TEST_CASE("work is lost once, and only what the last round has run") {
   JobStatistics statistics(0);
-  statistics.round_began(Cause::kFirst, false);
-  statistics.enter(Phase::kRunning, 100);
-  statistics.enter(Phase::kStopping, 700);
-  statistics.work_lost(Cause::kWorkerFailure, 900);
-  statistics.work_lost(Cause::kNodeLost, 950);
-  CHECK(of(told(statistics, 1000).lost_work_ms, Cause::kWorkerFailure) == 600);
-  CHECK(of(told(statistics, 1000).lost_work_ms, Cause::kNodeLost) == 0);
-  statistics.round_began(Cause::kWorkerFailure, true);
-  statistics.work_lost(Cause::kNodeLost, 2000);  // the round never ran
-  CHECK(of(told(statistics, 2000).lost_work_ms, Cause::kNodeLost) == 0);
+  statistics.round_began(RoundCause::kFirst, false);
+  statistics.enter(JobPhase::kRunning, 100);
+  statistics.enter(JobPhase::kStopping, 700);
+  statistics.work_lost(RoundCause::kWorkerFailure, 900);
+  statistics.work_lost(RoundCause::kNodeLost, 950);
+  CHECK(of(told(statistics, 1000).lost_work_ms, RoundCause::kWorkerFailure) == 600);
+  CHECK(of(told(statistics, 1000).lost_work_ms, RoundCause::kNodeLost) == 0);
+  statistics.round_began(RoundCause::kWorkerFailure, true);
+  statistics.work_lost(RoundCause::kNodeLost, 2000);  // the round never ran
+  CHECK(of(told(statistics, 2000).lost_work_ms, RoundCause::kNodeLost) == 0);
 }
 
 TEST_CASE("a round that fails and is over in the same moment loses what it ran") {
   JobStatistics statistics(0);
-  statistics.enter(Phase::kRunning, 100);
-  statistics.work_lost(Cause::kNodeLost, 400);
-  CHECK(of(told(statistics, 400).lost_work_ms, Cause::kNodeLost) == 300);
-  CHECK(of(told(statistics, 400).phase_ms, Phase::kRunning) == 300);
+  statistics.enter(JobPhase::kRunning, 100);
+  statistics.work_lost(RoundCause::kNodeLost, 400);
+  CHECK(of(told(statistics, 400).lost_work_ms, RoundCause::kNodeLost) == 300);
+  CHECK(of(told(statistics, 400).phase_ms, JobPhase::kRunning) == 300);
 }
 
 TEST_CASE("a round is a restart only where workers had run before it") {
   JobStatistics statistics(0);
-  statistics.round_began(Cause::kFirst, false);
-  statistics.round_began(Cause::kCheck, false);
-  statistics.round_began(Cause::kWorkerFailure, true);
+  statistics.round_began(RoundCause::kFirst, false);
+  statistics.round_began(RoundCause::kCheck, false);
+  statistics.round_began(RoundCause::kWorkerFailure, true);
   const status::Job job = told(statistics, 0);
-  CHECK(of(job.rounds, Cause::kFirst) == 1);
-  CHECK(of(job.rounds, Cause::kCheck) == 1);
-  CHECK(of(job.rounds, Cause::kWorkerFailure) == 1);
-  CHECK(of(job.restarts, Cause::kCheck) == 0);
-  CHECK(of(job.restarts, Cause::kWorkerFailure) == 1);
+  CHECK(of(job.rounds, RoundCause::kFirst) == 1);
+  CHECK(of(job.rounds, RoundCause::kCheck) == 1);
+  CHECK(of(job.rounds, RoundCause::kWorkerFailure) == 1);
+  CHECK(of(job.restarts, RoundCause::kCheck) == 0);
+  CHECK(of(job.restarts, RoundCause::kWorkerFailure) == 1);
 }
 
 TEST_CASE("the last failures are remembered, the newest first, and no more than so many") {

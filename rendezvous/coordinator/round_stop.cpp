@@ -13,7 +13,6 @@ namespace elastic::coordinator {
 
 using protocol::Verdict;
 using protocol::WorkerFailure;
-using status::Cause;
 
 namespace {
 
@@ -45,15 +44,15 @@ std::vector<status::Failure> counted_failures(const RoundStop& stop, bool is_che
   std::vector<status::Failure> counted;
   for (const LostNode& lost : stop.lost) {
     counted.push_back(
-        {.cause = Cause::kNodeLost, .node = lost.address, .node_rank = lost.node_rank, .text = text(lost)});
+        {.cause = RoundCause::kNodeLost, .node = lost.address, .node_rank = lost.node_rank, .text = text(lost)});
   }
   if (!stop.hang.empty()) {
-    counted.push_back({.cause = Cause::kHang, .text = stop.hang});
+    counted.push_back({.cause = RoundCause::kHang, .text = stop.hang});
     return counted;
   }
   if (!stop.lost.empty() || !stop.left.empty() || !stop.other.empty() || is_false_alarm(stop)) return counted;
   if (stop.job_ends && stop.outcome != Outcome::kFailed) return counted;
-  const Cause cause = is_check_only ? Cause::kCheck : Cause::kWorkerFailure;
+  const RoundCause cause = is_check_only ? RoundCause::kCheck : RoundCause::kWorkerFailure;
   const auto first = std::ranges::find(stop.failures, false, &WorkerFailure::stopped_by_us);
   if (first != stop.failures.end()) {
     counted.push_back({.cause = cause,
@@ -79,22 +78,22 @@ std::optional<protocol::Crash> first_crash(const RoundStop& stop) {
 // Why there is another round; without `charged`.
 Again why_again(const RoundStop& stop) {
   // It was first: a node that cannot be ended is lost for it.
-  if (!stop.hang.empty()) return {.because = stop.hang, .cause = Cause::kHang};
-  if (!stop.lost.empty()) return {names_of(stop.lost), Cause::kNodeLost};
-  if (!stop.left.empty()) return {some_of(stop.left), Cause::kMembershipChange};
+  if (!stop.hang.empty()) return {.because = stop.hang, .cause = RoundCause::kHang};
+  if (!stop.lost.empty()) return {names_of(stop.lost), RoundCause::kNodeLost};
+  if (!stop.left.empty()) return {some_of(stop.left), RoundCause::kMembershipChange};
   // Nothing had failed when the stop was ordered. Later failures are a consequence of it: nodes get the order one after
   // the other, and workers whose peers are gone fail within milliseconds.
-  if (!stop.other.empty()) return {stop.other, stop.by_check ? Cause::kCheck : Cause::kMembershipChange};
+  if (!stop.other.empty()) return {stop.other, stop.by_check ? RoundCause::kCheck : RoundCause::kMembershipChange};
   if (is_false_alarm(stop)) {
     return {format("rank {} wrote an error file, but did not fail: the other ranks were stopped too early, which does "
                    "not happen again in this job",
                    *stop.false_alarm),
-            Cause::kFalseAlarm};
+            RoundCause::kFalseAlarm};
   }
   if (!stop.worker_failed) {
-    return {"the coordinator was lost while the round was beginning or ending", Cause::kCoordinatorLost};
+    return {"the coordinator was lost while the round was beginning or ending", RoundCause::kCoordinatorLost};
   }
-  return {stop.failures.empty() ? "a worker failed" : stop.failures.front().text(), Cause::kWorkerFailure};
+  return {stop.failures.empty() ? "a worker failed" : stop.failures.front().text(), RoundCause::kWorkerFailure};
 }
 
 // How the job ends, where a worker has failed by itself; nothing if a restart could be spent.
@@ -118,12 +117,12 @@ std::optional<Verdict> charge_restart(const RoundStop& stop, const StoppedRound&
 // How the job ends after a round that failed; nothing if another round follows.
 std::optional<Verdict> end_after(const RoundStop& stop, const StoppedRound& round, const Again& again,
                                  JobBudgets& budgets) {
-  if (again.cause == Cause::kNodeLost && budgets.losses.spent()) {
+  if (again.cause == RoundCause::kNodeLost && budgets.losses.spent()) {
     return Verdict{.outcome = Outcome::kFailed,
                    .reason = format("{}; the job has lost {} nodes, more than job_losses allows", again.because,
                                     budgets.losses.losses())};
   }
-  if (again.cause == Cause::kWorkerFailure) return charge_restart(stop, round, budgets);
+  if (again.cause == RoundCause::kWorkerFailure) return charge_restart(stop, round, budgets);
   if (round.has_run) budgets.crash_loop.interrupted();
   return {};
 }
@@ -188,7 +187,7 @@ Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budge
   } else {
     out.again = why_again(stop);
     out.verdict = end_after(stop, round, *out.again, budgets);
-    out.again->charged = out.again->cause == Cause::kWorkerFailure && !out.verdict;
+    out.again->charged = out.again->cause == RoundCause::kWorkerFailure && !out.verdict;
     if (out.verdict) out.verdict->failures = stop.failures;
   }
   out.failures = std::move(stop.failures);

@@ -12,6 +12,7 @@
 #include "rendezvous/coordinator/loss_budget.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
+#include "src/base/job_states.h"
 #include "src/status/snapshot.h"
 
 namespace elastic::coordinator {
@@ -68,7 +69,7 @@ struct RoundStop {
 // Why there is another round.
 struct Again {
   std::string because = {};  // as a clause; empty before the second round
-  status::Cause cause = status::Cause::kFirst;
+  RoundCause cause = RoundCause::kFirst;
   bool charged = false;  // --max-restarts counts it
 };
 

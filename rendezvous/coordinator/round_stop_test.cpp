@@ -18,7 +18,6 @@ using membership::Node;
 using protocol::Crash;
 using protocol::JobRules;
 using protocol::WorkerFailure;
-using status::Cause;
 
 namespace {
 
@@ -53,7 +52,7 @@ TEST_CASE("a round that was stopped for the error file of a worker that did not 
   const Conclusion first = conclude(stop, {.has_run = true}, budgets);
   CHECK(!first.verdict);
   REQUIRE(first.again);
-  CHECK(first.again->cause == Cause::kFalseAlarm);
+  CHECK(first.again->cause == RoundCause::kFalseAlarm);
   CHECK(!first.again->charged);
   CHECK(first.again->because.starts_with("rank 1 wrote an error file, but did not fail"));
   CHECK(first.counted.empty());
@@ -78,7 +77,7 @@ TEST_CASE("a false alarm is all that a job gets, also where a lost node or anoth
     CHECK(conclude(stop, {.has_run = true}, budgets).again);
     CHECK(!budgets.error_files_wait);
     stop.false_alarm = 1;
-    CHECK(conclude(stop, {.has_run = true}, budgets).again->cause != Cause::kFalseAlarm);
+    CHECK(conclude(stop, {.has_run = true}, budgets).again->cause != RoundCause::kFalseAlarm);
     CHECK(budgets.error_files_wait);
   }
 }
@@ -107,7 +106,7 @@ TEST_CASE("a worker's failure costs one restart, and with none left the job ends
   const Conclusion first = conclude(worker_failed_on(1), {.has_run = true}, budgets);
   CHECK(!first.verdict);
   REQUIRE(first.again);
-  CHECK(first.again->cause == Cause::kWorkerFailure);
+  CHECK(first.again->cause == RoundCause::kWorkerFailure);
   CHECK(first.again->charged);
   CHECK(first.again->because == first.failures.at(0).text());
   REQUIRE(first.counted.size() == 1);
@@ -118,7 +117,7 @@ TEST_CASE("a worker's failure costs one restart, and with none left the job ends
   CHECK(second.verdict->outcome == Outcome::kFailed);
   CHECK(second.verdict->reason.empty());
   CHECK(second.verdict->failures == second.failures);
-  CHECK(second.again->cause == Cause::kWorkerFailure);
+  CHECK(second.again->cause == RoundCause::kWorkerFailure);
   CHECK(!second.again->charged);
   CHECK(budgets.restarts.used() == 1);
 }
@@ -135,15 +134,15 @@ TEST_CASE("a lost node, a node that left and an ordered stop each explain the fa
   unfit.by_check = true;
   struct Case {
     RoundStop stop;
-    Cause cause;
+    RoundCause cause;
     std::string because;
     std::size_t counted;
   };
   const std::vector<Case> cases = {
-      {lost, Cause::kNodeLost, "node 0 (host0) was lost: its connection was reset", 1},
-      {left, Cause::kMembershipChange, left.left[0], 0},
-      {grows, Cause::kMembershipChange, grows.other, 0},
-      {unfit, Cause::kCheck, unfit.other, 0},
+      {lost, RoundCause::kNodeLost, "node 0 (host0) was lost: its connection was reset", 1},
+      {left, RoundCause::kMembershipChange, left.left[0], 0},
+      {grows, RoundCause::kMembershipChange, grows.other, 0},
+      {unfit, RoundCause::kCheck, unfit.other, 0},
   };
   for (const Case& each : cases) {
     CAPTURE(each.because);
@@ -164,7 +163,7 @@ TEST_CASE("a round that nothing explains was cut short with its coordinator, and
   JobBudgets budgets = budgets_of(0);
   const Conclusion ended = conclude({}, {}, budgets);
   CHECK(!ended.verdict);
-  CHECK(ended.again->cause == Cause::kCoordinatorLost);
+  CHECK(ended.again->cause == RoundCause::kCoordinatorLost);
   CHECK(ended.counted.empty());
 }
 
@@ -188,7 +187,7 @@ TEST_CASE("the job ends when it has lost more nodes than it may") {
     budgets.losses.count_loss();
     const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
     CHECK(ended.verdict.has_value() == ends);
-    CHECK(ended.again->cause == Cause::kNodeLost);
+    CHECK(ended.again->cause == RoundCause::kNodeLost);
     if (!ends) continue;
     CHECK(ended.verdict->reason ==
           "node 0 (host0) was lost: reset; the job has lost 2 nodes, more than job_losses allows");
@@ -274,9 +273,9 @@ TEST_CASE("the first node that cannot run its workers gives the verdict its reas
   const Conclusion ended = conclude(stop, {.is_check_only = false}, budgets);
   CHECK(ended.verdict->reason == "node 1: no such file");
   REQUIRE(ended.counted.size() == 1);
-  CHECK(ended.counted[0].cause == Cause::kWorkerFailure);
+  CHECK(ended.counted[0].cause == RoundCause::kWorkerFailure);
   CHECK(ended.counted[0].text == "node 1: no such file");
-  CHECK(conclude(stop, {.is_check_only = true}, budgets).counted.at(0).cause == Cause::kCheck);
+  CHECK(conclude(stop, {.is_check_only = true}, budgets).counted.at(0).cause == RoundCause::kCheck);
 }
 
 TEST_CASE("of two lost nodes of one host only the first is charged to it; hosts without a name are all charged") {

@@ -148,7 +148,7 @@ const std::vector<Metric>& table() {
        }},
       {{"elastic_run_job_nodes", "gauge", "run_id, state", "Nodes of the job, by state; kept_out and unfit are hosts."},
        [](const Snapshot& s, Samples& out) {
-         for_jobs(s, [&](const Job& job) { out.each<Place>(job.id, "state", job.nodes); });
+         for_jobs(s, [&](const Job& job) { out.each<MemberPlace>(job.id, "state", job.nodes); });
        }},
       {{"elastic_run_job_min_nodes", "gauge", "run_id", "The least nodes that a round needs (--nnodes)."},
        job_number<&Job::min_nodes>},
@@ -164,25 +164,25 @@ const std::vector<Metric>& table() {
       {{"elastic_run_job_phase", "gauge", "run_id, phase", "1 for the phase that the job is in, 0 for the others."},
        [](const Snapshot& s, Samples& out) {
          for_jobs(s, [&](const Job& job) {
-           std::array<std::int64_t, kPhases> is_in{};
+           std::array<std::int64_t, kJobPhases> is_in{};
            is_in[static_cast<std::size_t>(job.phase)] = 1;
-           out.each<Phase>(job.id, "phase", is_in);
+           out.each<JobPhase>(job.id, "phase", is_in);
          });
        }},
       {{"elastic_run_job_phase_seconds_total", "counter", "run_id, phase",
         "Time that the job has spent in each phase; the share of running is the time in a round, with imports and "
         "hangs."},
        [](const Snapshot& s, Samples& out) {
-         for_jobs(s, [&](const Job& job) { out.each<Phase>(job.id, "phase", job.phase_ms, true); });
+         for_jobs(s, [&](const Job& job) { out.each<JobPhase>(job.id, "phase", job.phase_ms, true); });
        }},
       {{"elastic_run_job_rounds_total", "counter", "run_id, cause", "Rounds begun, by cause."},
        [](const Snapshot& s, Samples& out) {
-         for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.rounds); });
+         for_jobs(s, [&](const Job& job) { out.each<RoundCause>(job.id, "cause", job.rounds); });
        }},
       {{"elastic_run_job_restarts_total", "counter", "run_id, cause",
         "Rounds begun after one whose workers had run, by cause."},
        [](const Snapshot& s, Samples& out) {
-         for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.restarts); });
+         for_jobs(s, [&](const Job& job) { out.each<RoundCause>(job.id, "cause", job.restarts); });
        }},
       {{"elastic_run_job_restarts_charged", "gauge", "run_id", "Restarts that were charged to --max-restarts."},
        job_number<&Job::restarts_charged>},
@@ -194,7 +194,7 @@ const std::vector<Metric>& table() {
       {{"elastic_run_job_lost_work_seconds_total", "counter", "run_id, cause",
         "Time that the workers of rounds had run when these were stopped or failed; an upper bound of the work lost."},
        [](const Snapshot& s, Samples& out) {
-         for_jobs(s, [&](const Job& job) { out.each<Cause>(job.id, "cause", job.lost_work_ms, true); });
+         for_jobs(s, [&](const Job& job) { out.each<RoundCause>(job.id, "cause", job.lost_work_ms, true); });
        }},
       {{"elastic_run_job_checks_total", "counter", "run_id", "Checks before training that are over."},
        job_number<&Job::checks>},
@@ -290,9 +290,9 @@ const std::vector<Metric>& table() {
       {{"elastic_run_node_state", "gauge", "run_id, state", "1 for what this node does, 0 for the others."},
        [](const Snapshot& s, Samples& out) {
          for_node(s, [&](const Node& node) {
-           std::array<std::int64_t, kActivities> does{};
+           std::array<std::int64_t, kNodeActivities> does{};
            does[static_cast<std::size_t>(node.activity)] = 1;
-           out.each<Activity>(node.job, "state", does);
+           out.each<NodeActivity>(node.job, "state", does);
          });
        }},
       {{"elastic_run_node_workers", "gauge", "run_id", "Workers that run on this node."},

@@ -24,14 +24,14 @@ TEST_CASE("only the whole token opens, by the scheme Bearer in any case") {
 }
 
 TEST_CASE("a node is ready only while its workers run, and says what it waits for") {
-  Node node{.activity = Activity::kWaiting, .waits_for = "waiting for nodes: 1 of 2 are here"};
+  Node node{.activity = NodeActivity::kWaiting, .waits_for = "waiting for nodes: 1 of 2 are here"};
   CHECK(!readiness(node).ready);
   CHECK(readiness(node).line == "waiting: waiting for nodes: 1 of 2 are here");
-  node = {.activity = Activity::kRunning, .round = 3};
+  node = {.activity = NodeActivity::kRunning, .round = 3};
   CHECK(readiness(node).ready);
   CHECK(readiness(node).line == "the workers of round 3 run");
-  for (const Activity other : {Activity::kStandby, Activity::kPreparing, Activity::kChecking, Activity::kSucceeded,
-                               Activity::kStopping, Activity::kEnded}) {
+  for (const NodeActivity other : {NodeActivity::kStandby, NodeActivity::kPreparing, NodeActivity::kChecking,
+                                   NodeActivity::kSucceeded, NodeActivity::kStopping, NodeActivity::kEnded}) {
     CHECK(!readiness(Node{.activity = other}).ready);
   }
   CHECK(readiness(std::nullopt).ready);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/job_states.h"
 #include "src/base/outcome.h"
 #include "src/base/worker_start.h"
 
@@ -16,33 +17,9 @@
 // made. Times are in milliseconds and filled in by the caller; nothing here reads a clock.
 namespace elastic::status {
 
-// What a job does at a time. docs/status.md describes each phase.
-enum class Phase : std::uint8_t { kWaiting, kRebuilding, kChecking, kPreparing, kRunning, kStopping };
-inline constexpr std::size_t kPhases = 6;
-std::string_view name_of(Phase phase);  // "waiting"
-
-// Why a round began, or ended.
-enum class Cause : std::uint8_t {
-  kFirst,
-  kWorkerFailure,
-  kNodeLost,
-  kMembershipChange,
-  kCheck,
-  kCoordinatorLost,
-  kFalseAlarm,
-  kHang
-};
-inline constexpr std::size_t kCauses = 8;
-std::string_view name_of(Cause cause);  // "worker_failure"
-
-// Where a node stands in its job.
-enum class Place : std::uint8_t { kWaiting, kChecking, kInRound, kStopping, kStandby, kLost, kKeptOut, kUnfit };
-inline constexpr std::size_t kPlaces = 8;
-std::string_view name_of(Place place);  // "in_round"
-
 struct Failure {
   std::int64_t round = 0;
-  Cause cause = Cause::kWorkerFailure;
+  RoundCause cause = RoundCause::kWorkerFailure;
   std::string node = {};  // its name; empty: not known, or the job's only node
   std::optional<int> node_rank = {};
   std::optional<int> rank = {};  // that of the worker that failed first
@@ -106,7 +83,7 @@ struct HangLine {
 
 struct Member {
   std::string name = {};
-  Place place = Place::kWaiting;
+  MemberPlace place = MemberPlace::kWaiting;
   std::optional<int> node_rank = {};  // in this round
   int workers = 0;
   bool hosts_coordinator = false;
@@ -118,7 +95,7 @@ struct Member {
 
 struct Job {
   std::string id = {};
-  Phase phase = Phase::kWaiting;
+  JobPhase phase = JobPhase::kWaiting;
   std::int64_t phase_for_ms = 0;           // how long it has been in this phase
   std::optional<std::int64_t> round = {};  // the last one that was prepared
   std::int64_t world_size = 0;             // of that round
@@ -128,12 +105,12 @@ struct Job {
   int max_restarts = 0;
   std::int64_t node_losses = 0;
   std::string again_because = {};  // why the last round began, as a clause; empty: it was the first
-  std::array<std::int64_t, kPlaces> nodes = {};
-  std::array<std::int64_t, kCauses> rounds = {};    // rounds begun
-  std::array<std::int64_t, kCauses> restarts = {};  // rounds after one whose workers had run
-  std::array<std::int64_t, kCauses> lost_work_ms = {};
-  std::array<std::int64_t, kPhases> phase_ms = {};  // time spent so far, the current phase included
-  std::vector<Failure> failures = {};               // the newest first, limits::kStatusFailures at most
+  std::array<std::int64_t, kMemberPlaces> nodes = {};
+  std::array<std::int64_t, kRoundCauses> rounds = {};    // rounds begun
+  std::array<std::int64_t, kRoundCauses> restarts = {};  // rounds after one whose workers had run
+  std::array<std::int64_t, kRoundCauses> lost_work_ms = {};
+  std::array<std::int64_t, kJobPhases> phase_ms = {};  // time spent so far, the current phase included
+  std::vector<Failure> failures = {};                  // the newest first, limits::kStatusFailures at most
   std::int64_t checks = 0;
   std::optional<Check> check = {};
   // In the round that runs: the rank with the last sign of progress of all, and of those that ever gave one the rank
@@ -159,20 +136,6 @@ struct Coordinator {
   std::array<std::int64_t, kOutcomeNames.size()> ended = {};  // all jobs that have ended so far
   std::vector<EndedJob> last_ended = {};                      // the newest first, limits::kStatusEndedJobs at most
 };
-
-// What a node does.
-enum class Activity : std::uint8_t {
-  kWaiting,
-  kStandby,
-  kPreparing,
-  kChecking,
-  kRunning,
-  kSucceeded,
-  kStopping,
-  kEnded
-};
-inline constexpr std::size_t kActivities = 8;
-std::string_view name_of(Activity activity);  // "running"
 
 struct Worker {
   int local_rank = 0;
@@ -203,7 +166,7 @@ struct Store {
 struct Node {
   std::string job = {};
   std::string name = {};
-  Activity activity = Activity::kWaiting;
+  NodeActivity activity = NodeActivity::kWaiting;
   std::string waits_for = {};              // as a clause, while its workers do not run
   std::optional<std::int64_t> round = {};  // the last one that it was in
   int node_rank = 0;                       // in that round, like what follows
@@ -227,7 +190,7 @@ struct Node {
   std::optional<Progress> progress = {};  // of the rank that gave the last sign of progress; nothing: none did
 
   // Whether its workers run in a round.
-  bool ready() const { return activity == Activity::kRunning; }
+  bool ready() const { return activity == NodeActivity::kRunning; }
 };
 
 struct Snapshot {

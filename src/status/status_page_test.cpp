@@ -63,7 +63,7 @@ TEST_CASE("where no progress is seen the page says what to do, while workers run
   const std::string page = status_page(document(snapshot), "", 0);
   CHECK(page.contains("progress  not seen; show elastic-run the steps: "));
   CHECK(page.contains("progress  not seen\n"));
-  snapshot.coordinator->jobs[0].phase = Phase::kWaiting;
+  snapshot.coordinator->jobs[0].phase = JobPhase::kWaiting;
   for (Worker& worker : snapshot.node->workers) worker.running = false;
   CHECK_FALSE(status_page(document(snapshot), "", 0).contains("progress"));
 }

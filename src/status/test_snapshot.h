@@ -7,7 +7,7 @@ namespace elastic::status::testing {
 
 inline Snapshot full_snapshot() {
   Job job{.id = "job",
-          .phase = Phase::kRunning,
+          .phase = JobPhase::kRunning,
           .phase_for_ms = 4000,
           .round = 3,
           .world_size = 6,
@@ -23,13 +23,13 @@ inline Snapshot full_snapshot() {
   job.lost_work_ms = {0, 30'000, 12'345, 0, 0, 0};
   job.phase_ms = {5000, 0, 1000, 500, 90'500, 3000};
   job.failures = {{.round = 2,
-                   .cause = Cause::kNodeLost,
+                   .cause = RoundCause::kNodeLost,
                    .node = "node2",
                    .node_rank = 2,
                    .text = "node 2 (node2) was lost: its connection was reset",
                    .age_ms = 4500},
                   {.round = 1,
-                   .cause = Cause::kWorkerFailure,
+                   .cause = RoundCause::kWorkerFailure,
                    .node = "node1",
                    .node_rank = 1,
                    .rank = 5,
@@ -58,18 +58,19 @@ inline Snapshot full_snapshot() {
                            .nodes = {"node3"},
                            .silent_ms = 65'000,
                            .age_ms = 185'000}};
-  job.members = {{.name = "node0", .place = Place::kInRound, .node_rank = 0, .workers = 2, .hosts_coordinator = true},
-                 {.name = "node1",
-                  .place = Place::kInRound,
-                  .node_rank = 1,
-                  .workers = 2,
-                  .silent_ms = 800,
-                  .door = "10.0.0.1:40123"},
-                 {.name = "node3", .place = Place::kInRound, .node_rank = 2, .workers = 2},
-                 {.name = "node4", .place = Place::kStandby, .workers = 2}};
+  job.members = {
+      {.name = "node0", .place = MemberPlace::kInRound, .node_rank = 0, .workers = 2, .hosts_coordinator = true},
+      {.name = "node1",
+       .place = MemberPlace::kInRound,
+       .node_rank = 1,
+       .workers = 2,
+       .silent_ms = 800,
+       .door = "10.0.0.1:40123"},
+      {.name = "node3", .place = MemberPlace::kInRound, .node_rank = 2, .workers = 2},
+      {.name = "node4", .place = MemberPlace::kStandby, .workers = 2}};
   Node node{.job = "job",
             .name = "node0",
-            .activity = Activity::kRunning,
+            .activity = NodeActivity::kRunning,
             .round = 3,
             .node_count = 3,
             .world_size = 6,

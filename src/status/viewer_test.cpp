@@ -92,7 +92,7 @@ TEST_CASE("counts stay as they are without a token") {
 TEST_CASE("no label of a metric and no line of readiness has a name or a text without a token") {
   Snapshot marked = with_marked_texts();
   CHECK_FALSE(metrics_text(counts_only(marked)).contains("MARK"));
-  marked.node->activity = Activity::kWaiting;
+  marked.node->activity = NodeActivity::kWaiting;
   CHECK(readiness(marked.node).line.contains("MARK"));
   CHECK(readiness(counts_only(marked).node).line == "waiting");
 }
