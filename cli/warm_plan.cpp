@@ -29,7 +29,7 @@ std::string why_never(const ParsedFlags& flags, const CheckedFlags& checked, con
 }  // namespace
 
 void plan_warm(const ParsedFlags& flags, const CheckedFlags& checked, const WorkerProgram& program, LaunchPlan& plan) {
-  run::WarmLaunch& warm = plan.settings.warm;
+  warm::WarmLaunch& warm = plan.settings.warm;
   const std::string& mode = flags.text(FlagId::kWarmWorkers);
   warm.rules.mode = mode_of(mode);
   if (warm.rules.mode == warm::Mode::kOff) return;

@@ -168,7 +168,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                     },
                 .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
                 .on_all_gone = [this] { on(agent::AllGone{training_ports(settings_)}); }}),
-      warm_(loop, settings, workers_, context.cgroup_procs),
+      warm_(loop, {settings.warm, settings.program, settings.node.local_world_size}, workers_, context.cgroup_procs),
       stacks_(loop, workers_, [this](protocol::NodeStacks told) { on(agent::StacksCollected{std::move(told)}); }),
       file_timers_(
           loop, settings.file_timers, directory,

@@ -20,7 +20,6 @@
 #include "cli/run/output_host.h"
 #include "cli/run/progress_host.h"
 #include "cli/run/tuning_host.h"
-#include "cli/run/warm_workers.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/agent/shared_signals.h"
@@ -32,6 +31,7 @@
 #include "src/process/guardian.h"
 #include "src/process/signal_source.h"
 #include "src/process/tree.h"
+#include "src/warm/warm_workers.h"
 
 namespace elastic::run {
 
@@ -171,7 +171,7 @@ class AgentRunner {
   std::unique_ptr<process::SignalSource> own_signals_;  // signals to the launcher itself
   process::GuardianLink guardian_;
   process::WorkerTree workers_;
-  WarmWorkers warm_;
+  warm::WarmWorkers warm_;
   NodeStacks stacks_;
   FileTimers file_timers_;
   HangHost hang_;

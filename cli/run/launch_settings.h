@@ -15,7 +15,7 @@
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/meeting_settings.h"
 #include "src/numa/binding.h"
-#include "src/warm/rules/warm_rules.h"
+#include "src/warm/warm_launch.h"
 
 namespace elastic::run {
 
@@ -30,14 +30,6 @@ struct LocalTasksSettings {
   std::string name = {};  // the same for all of them, and for no others on this host
   int index = 0;          // task 0 launches; the others wait for it and exit with its status
   int members = 1;
-};
-
-// Warm workers (docs/warm-workers.md).
-struct WarmLaunch {
-  warm::WarmSettings rules;
-  std::vector<std::string> options = {};  // the workers' command line up to the script: the Python and its options
-  bool is_module = false;                 // python -m
-  std::string target = {};                // script or module
 };
 
 // torchelastic's file timers (docs/hangs.md).
@@ -56,7 +48,7 @@ struct TuningSettings {
 struct LaunchSettings {
   agent::NodeSettings node;
   WorkerTemplate worker;
-  WarmLaunch warm;
+  warm::WarmLaunch warm;
   std::vector<WrapRule> wrap;               // the commands of --wrap
   std::string program;                      // the file that every worker executes, as found on PATH
   std::vector<numa::Placement> placements;  // the CPUs and the memory of each local rank; empty: nothing is bound

@@ -17,7 +17,7 @@
 #include "src/net/loop.h"
 #include "src/process/tree.h"
 #include "src/warm/limits.h"
-#include "src/warm/rules/packets.h"
+#include "src/warm/packets.h"
 
 namespace elastic::warm {
 

@@ -1,7 +1,7 @@
 # The import server of warm workers, and what a worker that it has forked does before the user's script
 # (docs/warm-workers.md). elastic-run holds this text and runs it with the workers' own Python, their options and
 # their environment: python -u -c BOOT TEXT KIND TARGET WANTED STRUCK RUNNING. Descriptor 3 is a SOCK_SEQPACKET socket to
-# the launcher. Each packet is a letter and fields that NULs separate (src/warm/rules/packets.h).
+# the launcher. Each packet is a letter and fields that NULs separate (src/warm/packets.h).
 #
 # Whatever this text names stays out of __main__, and it imports as little as it can: what it imports the user's script
 # finds imported.

@@ -18,8 +18,8 @@ ROOMS = {
     "src/process": ["src/base", "src/net"],
     "src/numa": ["src/base"],
     "src/output": ["src/base", "src/net"],
-    "src/warm": ["src/base", "src/net", "src/process"],
     "src/status": ["src/base"],
+    "src/warm": ["src/base", "src/net", "src/process", "src/status"],
     "src/report": ["src/base"],
     "health/messages": [],
     "health/judge": [],
@@ -73,7 +73,8 @@ PURE = [
     "health/timers",
     "health/tuning",
     "src/numa/binding", "src/numa/number_list", "src/numa/topology", "src/numa/warnings",
-    "src/net/limits", "src/output/limits", "src/output/lines", "src/warm/rules",
+    "src/net/limits", "src/output/limits", "src/output/lines", "src/warm/limits", "src/warm/packets",
+    "src/warm/warm_launch", "src/warm/warm_rules",
 ]
 
 # All that pure code may include, itself or through headers of ours. Nothing in here can ask the

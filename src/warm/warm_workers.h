@@ -7,23 +7,28 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/launch_settings.h"
 #include "src/base/environment.h"
 #include "src/net/loop.h"
 #include "src/process/spawn.h"
 #include "src/process/tree.h"
 #include "src/status/snapshot.h"
 #include "src/warm/import_server.h"
-#include "src/warm/rules/warm_rules.h"
+#include "src/warm/warm_launch.h"
+#include "src/warm/warm_rules.h"
 
-namespace elastic::run {
+namespace elastic::warm {
 
 // Starts the node's workers warm where that can be (docs/warm-workers.md): keeps its import server, and says why where
 // they start cold.
 class WarmWorkers {
  public:
-  // `settings` and `tree` outlive it. `cgroup_procs`: of the workers' cgroup; -1: there is none.
-  WarmWorkers(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& tree, int cgroup_procs);
+  struct Settings {
+    WarmLaunch launch;
+    std::string program;  // the file that every worker executes
+    int workers = 1;      // of this node
+  };
+  // `tree` outlives it. `cgroup_procs`: of the workers' cgroup; -1: there is none.
+  WarmWorkers(net::Loop& loop, Settings settings, process::WorkerTree& tree, int cgroup_procs);
 
   // So many workers wait, so that take() is worth a try.
   bool may_take(int count);
@@ -57,11 +62,11 @@ class WarmWorkers {
 
   void taken(Result<std::vector<pid_t>> pids);
 
-  const LaunchSettings& settings_;
+  Settings settings_;
   process::WorkerTree& tree_;
   int cgroup_procs_;
-  warm::WarmRules rules_;
-  warm::ImportServer server_;
+  WarmRules rules_;
+  ImportServer server_;
   net::Timer timer_;
   std::function<void(std::vector<pid_t>)> done_;  // the call that take() was given
   std::int64_t taking_since_ms_ = 0;
@@ -72,4 +77,4 @@ class WarmWorkers {
   std::vector<std::string> found_;      // the variables that the server was started with
 };
 
-}  // namespace elastic::run
+}  // namespace elastic::warm

@@ -1,4 +1,4 @@
-#include "src/warm/rules/packets.h"
+#include "src/warm/packets.h"
 
 #include <doctest/doctest.h>
 

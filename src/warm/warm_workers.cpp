@@ -1,4 +1,4 @@
-#include "cli/run/warm_workers.h"
+#include "src/warm/warm_workers.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "src/base/unique_fd.h"
 #include "src/process/clock.h"
 
-namespace elastic::run {
+namespace elastic::warm {
 namespace {
 
 // They differ between ranks or rounds. The import server is started without them (OF_RANKS in src/warm/server.py).
@@ -57,14 +57,14 @@ std::vector<std::string> of_all_ranks(const std::vector<std::string>& variables)
 
 }  // namespace
 
-WarmWorkers::WarmWorkers(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& tree, int cgroup_procs)
-    : settings_(settings),
+WarmWorkers::WarmWorkers(net::Loop& loop, Settings settings, process::WorkerTree& tree, int cgroup_procs)
+    : settings_(std::move(settings)),
       tree_(tree),
       cgroup_procs_(cgroup_procs),
-      rules_(settings.warm.rules),
+      rules_(settings_.launch.rules),
       server_(loop, tree,
               {.on_ready =
-                   [this](const warm::Ready& ready) {
+                   [this](const Ready& ready) {
                      rules_.server_is_ready();
                      spared_cpu_ms_ = ready.spared_cpu_ms;
                      log::info("warm_server",
@@ -73,13 +73,13 @@ WarmWorkers::WarmWorkers(net::Loop& loop, const LaunchSettings& settings, proces
                      look();
                    },
                .on_struck =
-                   [](const warm::Struck& struck) {
+                   [](const Struck& struck) {
                      log::info("warm_server", format("warm workers do without {}: it {}", printable(struck.package),
                                                      printable(struck.why)));
                    },
                .on_parked =
                    [this] {
-                     const int wanted = settings_.node.local_world_size;
+                     const int wanted = settings_.workers;
                      if (server_.parked() < wanted) return;
                      log::info("warm_workers", format("{} {} for the next round", wanted,
                                                       wanted == 1 ? "warm worker waits" : "warm workers wait"));
@@ -110,7 +110,7 @@ std::string WarmWorkers::why_cold(const std::vector<process::Command>& commands)
 }
 
 bool WarmWorkers::may_take(int count) {
-  if (rules_.settings().mode == warm::Mode::kOff) return false;
+  if (rules_.settings().mode == Mode::kOff) return false;
   const std::string why = rules_.why_cold(server_.parked(), count);
   if (!why.empty()) tell(why);
   return why.empty();
@@ -122,7 +122,7 @@ bool WarmWorkers::take(const std::vector<process::Command>& commands, std::funct
     tell(why);
     return false;
   }
-  std::vector<warm::ImportServer::Order> orders;
+  std::vector<ImportServer::Order> orders;
   for (const process::Command& command : commands) {
     // Without a pipe of its own a worker writes where we do.
     orders.push_back({command.variables, command.arguments,
@@ -152,8 +152,8 @@ void WarmWorkers::taken(Result<std::vector<pid_t>> pids) {
 }
 
 status::WarmWorkers WarmWorkers::status() const {
-  using State = warm::WarmRules::Outlook::State;
-  const auto outlook = rules_.outlook(server_.parked(), settings_.node.local_world_size);
+  using State = WarmRules::Outlook::State;
+  const auto outlook = rules_.outlook(server_.parked(), settings_.workers);
   status::WarmWorkers out{.waiting = server_.parked(), .why = outlook.why};
   switch (outlook.state) {
     case State::kOff: out.state = status::Warmth::kOff; break;
@@ -194,25 +194,25 @@ void WarmWorkers::plan_look() {
 }
 
 void WarmWorkers::look() {
-  using Step = warm::WarmRules::Step;
+  using Step = WarmRules::Step;
   const Step step = rules_.look(process::boottime_ms());
   if (step == Step::kStartServer) start_server();
-  if (step == Step::kPark) server_.park(settings_.node.local_world_size);
+  if (step == Step::kPark) server_.park(settings_.workers);
   plan_look();
 }
 
 void WarmWorkers::start_server() {
-  const WarmLaunch& warm = settings_.warm;
+  const WarmLaunch& launch = settings_.launch;
   found_ = variables_;
   Environment environment;
   std::ranges::copy_if(environment_, std::back_inserter(environment),
                        [](const std::string& each) { return !is_of_ranks(each) || each.starts_with("CUDA_"); });
   const UniqueFd nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
   const Status started = server_.start({.python = settings_.program,
-                                        .options = warm.options,
-                                        .is_module = warm.is_module,
-                                        .target = warm.target,
-                                        .wanted = warm.rules.wanted,
+                                        .options = launch.options,
+                                        .is_module = launch.is_module,
+                                        .target = launch.target,
+                                        .wanted = launch.rules.wanted,
                                         .running = running_,
                                         .environment = environment,
                                         .variables = variables_,
@@ -230,4 +230,4 @@ void WarmWorkers::tell(const std::string& why) {
   }
 }
 
-}  // namespace elastic::run
+}  // namespace elastic::warm

@@ -1,4 +1,4 @@
-#include "src/warm/rules/warm_rules.h"
+#include "src/warm/warm_rules.h"
 
 #include <doctest/doctest.h>
 
