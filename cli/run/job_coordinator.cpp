@@ -76,7 +76,7 @@ void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
     connection_->note_session();
     remember(address_elsewhere());
   }
-  coordinator::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms), .belongs = link.may_be_in_round()};
+  transport::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms), .belongs = link.may_be_in_round()};
   if (const auto there = link.hears_coordinator(now_ms) ? address_elsewhere() : std::nullopt) {
     door.addresses = there->address;
     door.port = there->port;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "health/check/check_figures.h"
-#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/proof.h"
+#include "rendezvous/transport/limits.h"
 #include "src/base/text.h"
 #include "src/net/http/query.h"
 #include "src/process/clock.h"
@@ -48,7 +48,7 @@ void StatusHost::set_coordinator(transport::CoordinatorServer* coordinator) {
         return coordinator->order(job, std::move(order));
       },
       [coordinator](const std::string& job, OrderDesk::Collected answered) {
-        coordinator->collect_stacks(job, [answered = std::move(answered)](const coordinator::StacksAnswered& answer) {
+        coordinator->collect_stacks(job, [answered = std::move(answered)](const transport::StacksAnswered& answer) {
           answered(answer.kind, answer.text);
         });
       });

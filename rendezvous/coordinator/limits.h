@@ -7,13 +7,6 @@
 // Bounds of the coordinators of a process. docs/limits.md is made of the rows above them.
 namespace elastic::limits {
 
-// | connections of agents and guardians that a coordinator's process may have at once | {kAgentConnections} | a further
-// one is closed |
-inline constexpr std::size_t kAgentConnections = 32'768;
-// | jobs that one coordinator's process serves at once | {kJobsServed} | the agents of a further one are turned away |
-inline constexpr std::size_t kJobsServed = 1024;
-// | finished jobs whose verdicts are remembered for agents that come late | {kEndedJobs} | the oldest is forgotten |
-inline constexpr std::size_t kEndedJobs = 256;
 // | newcomers that wait because another node has the rank that they claim | {kHeldNodes} | a further one is told to
 // come again |
 inline constexpr std::size_t kHeldNodes = 64;

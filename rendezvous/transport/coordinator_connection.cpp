@@ -82,7 +82,7 @@ std::uint16_t CoordinatorConnection::door_port() const {
   return door_ ? door_->port() : 0;
 }
 
-void CoordinatorConnection::set_door(const coordinator::DoorIs& door) {
+void CoordinatorConnection::set_door(const DoorIs& door) {
   CoordinatorServer* const here = settings_.has_door ? server() : nullptr;
   const bool is_told = here == std::exchange(told_, here);
   if (here == nullptr || (door == std::exchange(door_is_, door) && is_told)) return;

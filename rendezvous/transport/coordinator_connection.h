@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/coordinator/service.h"
 #include "rendezvous/discovery/discovery.h"
 #include "rendezvous/protocol/frame_reader.h"
 #include "rendezvous/transport/coordinator_server.h"
@@ -16,6 +15,7 @@
 #include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/transport/munge_exchange.h"
 #include "rendezvous/transport/munge_trust.h"
+#include "rendezvous/transport/service.h"
 #include "rendezvous/transport/store_probe.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
@@ -67,7 +67,7 @@ class CoordinatorConnection {
   // The port of this node's door; 0: it has none. It is open from the first connection on.
   std::uint16_t door_port() const;
   // What this node's agent knows of the coordinator.
-  void set_door(const coordinator::DoorIs& door);
+  void set_door(const DoorIs& door);
   // Closes the connection. No handler is called for it any more. `is_stranger`: what has answered is not to be asked.
   void disconnect(bool is_stranger = false);
   void write(std::span<const std::uint8_t> bytes);
@@ -118,7 +118,7 @@ class CoordinatorConnection {
   std::unique_ptr<MeetingPlace> place_;
   protocol::AgentId own_;
   std::unique_ptr<CoordinatorServer> door_;  // unless place_ has a server
-  coordinator::DoorIs door_is_;
+  DoorIs door_is_;
   const CoordinatorServer* told_ = nullptr;  // to whom door_is_ was said
   bool door_hosts_ = false;                  // this node's agent has had a session at its own door
   bool at_door_ = false;                     // the present attempt leads to a door

@@ -33,7 +33,7 @@ constexpr std::uint8_t kStoreClient = 0;
 
 }  // namespace
 
-coordinator::ServiceSettings CoordinatorServer::service_settings() {
+ServiceSettings CoordinatorServer::service_settings() {
   return {.lease = settings_.lease,
           .secret = settings_.secret,
           .only_job = settings_.only_job,
@@ -100,11 +100,11 @@ std::int64_t CoordinatorServer::now_ms() const {
 void CoordinatorServer::connect() {
   ELASTIC_CHECK(last_ == 0);  // a second session would wait until all leases of such a time are over
   only_connection_ = ++last_;
-  on(coordinator::ConnectionOpened{only_connection_, random_nonce()});
+  on(ConnectionOpened{only_connection_, random_nonce()});
 }
 
 void CoordinatorServer::receive(std::span<const std::uint8_t> bytes) {
-  if (only_connection_ != 0) on(coordinator::ConnectionRead{only_connection_, {bytes.begin(), bytes.end()}});
+  if (only_connection_ != 0) on(ConnectionRead{only_connection_, {bytes.begin(), bytes.end()}});
 }
 
 void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {
@@ -129,7 +129,7 @@ void CoordinatorServer::tell_if_idle() {
 }
 
 void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
-  const coordinator::ConnectionId id = ++last_;
+  const ConnectionId id = ++last_;
   net::Stream& accepted = *stream;
   const std::string peer = accepted.peer_address();
   const std::string local = accepted.local_address();
@@ -138,12 +138,12 @@ void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
                   .on_end =
                       [this, id] {
                         connections_.erase(id);
-                        on(coordinator::ConnectionClosed{id, "its connection ended"});
+                        on(ConnectionClosed{id, "its connection ended"});
                       }});
-  on(coordinator::ConnectionOpened{id, random_nonce(), peer, local});
+  on(ConnectionOpened{id, random_nonce(), peer, local});
 }
 
-void CoordinatorServer::read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes) {
+void CoordinatorServer::read(ConnectionId id, std::span<const std::uint8_t> bytes) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   if (!std::exchange(found->second.begun, true) && !bytes.empty()) {
@@ -156,54 +156,54 @@ void CoordinatorServer::read(coordinator::ConnectionId id, std::span<const std::
     }
     if (to_http_ && recognised(text) == Stranger::kHttp) return to_http_(release(id, "it speaks HTTP"), bytes);
   }
-  on(coordinator::ConnectionRead{id, {bytes.begin(), bytes.end()}});
+  on(ConnectionRead{id, {bytes.begin(), bytes.end()}});
 }
 
-std::unique_ptr<net::Stream> CoordinatorServer::release(coordinator::ConnectionId id, std::string why) {
+std::unique_ptr<net::Stream> CoordinatorServer::release(ConnectionId id, std::string why) {
   const auto found = connections_.find(id);
   std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
   connections_.erase(found);
-  on(coordinator::ConnectionClosed{id, std::move(why)});
+  on(ConnectionClosed{id, std::move(why)});
   return stream;
 }
 
 status::Coordinator CoordinatorServer::status() const { return service_.status(now_ms()); }
 
 coordinator::OrderAnswered CoordinatorServer::order(const std::string& job, coordinator::OperatorOrder order) {
-  on(coordinator::OrderGiven{job, std::move(order)});
+  on(OrderGiven{job, std::move(order)});
   ELASTIC_CHECK(answer_.has_value());
   return *std::exchange(answer_, std::nullopt);
 }
 
 void CoordinatorServer::collect_stacks(const std::string& job, OnStacks answered) {
-  const coordinator::StacksDesk::Ticket ticket = ++last_ticket_;
+  const StacksDesk::Ticket ticket = ++last_ticket_;
   stacks_askers_.emplace(ticket, std::move(answered));
-  on(coordinator::StacksAsked{job, ticket});
+  on(StacksAsked{job, ticket});
 }
 
 // Effects may bring about further events at once, which wait in the queue until all effects of the present one have
 // been carried out.
-void CoordinatorServer::on(coordinator::ServiceEvent event) {
+void CoordinatorServer::on(ServiceEvent event) {
   events_.push_back(std::move(event));
   if (std::exchange(deciding_, true)) return;
   while (!events_.empty()) {
-    const coordinator::ServiceEvent next = std::move(events_.front());
+    const ServiceEvent next = std::move(events_.front());
     events_.pop_front();
-    coordinator::ServiceEffects effects = service_.on_event(next, now_ms());
-    for (coordinator::ServiceEffect& effect : effects) perform(effect);
+    ServiceEffects effects = service_.on_event(next, now_ms());
+    for (ServiceEffect& effect : effects) perform(effect);
   }
   deciding_ = false;
   plan_timer();
   if (settings_.on_lead) {
-    const coordinator::Lead lead = service_.lead_of(settings_.only_job);
+    const Lead lead = service_.lead_of(settings_.only_job);
     if (std::exchange(lead_, lead) != lead) settings_.on_lead();
   }
   tell_if_idle();
 }
 
-void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
+void CoordinatorServer::perform(ServiceEffect& effect) {
   std::visit(Overloaded{
-                 [&](coordinator::Write& e) {
+                 [&](Write& e) {
                    if (e.connection == only_connection_) return only_agent_.on_data(e.bytes);
                    const auto found = connections_.find(e.connection);
                    if (found == connections_.end()) return;
@@ -212,9 +212,9 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    log::warning("agent_reads_nothing",
                                 format("{} reads nothing: its connection is closed", found->second.stream->peer()));
                    connections_.erase(found);
-                   on(coordinator::ConnectionClosed{e.connection, "it read nothing"});
+                   on(ConnectionClosed{e.connection, "it read nothing"});
                  },
-                 [&](const coordinator::Close& e) {
+                 [&](const Close& e) {
                    if (e.connection == only_connection_) {
                      only_connection_ = 0;
                      return only_agent_.on_end();
@@ -225,23 +225,23 @@ void CoordinatorServer::perform(coordinator::ServiceEffect& effect) {
                    connections_.erase(found);
                    lingering_.part(std::move(stream));
                  },
-                 [&](const coordinator::Judged& e) {
+                 [&](const Judged& e) {
                    if (on_judged_) on_judged_(e.job, e.check);
                  },
                  [&](coordinator::OrderAnswered& e) { answer_ = std::move(e); },
-                 [&](const coordinator::StacksAnswered& e) {
-                   for (const coordinator::StacksDesk::Ticket ticket : e.tickets) {
+                 [&](const StacksAnswered& e) {
+                   for (const StacksDesk::Ticket ticket : e.tickets) {
                      if (const auto asker = stacks_askers_.extract(ticket)) asker.mapped()(e);
                    }
                  },
-                 [&](const coordinator::TryDoorOf& e) { try_door(e); },
-                 [&](const coordinator::AnnounceTo& e) { announce_to(e); },
-                 [&](const coordinator::Log& e) { tell(e); },
+                 [&](const TryDoorOf& e) { try_door(e); },
+                 [&](const AnnounceTo& e) { announce_to(e); },
+                 [&](const Log& e) { tell(e); },
              },
              effect);
 }
 
-void CoordinatorServer::tell(const coordinator::Log& line) {
+void CoordinatorServer::tell(const Log& line) {
   const bool is_named = !line.job.empty() && !is_for_only_node();
   const std::string text = is_named ? format("job {}: {}", printable(line.job), line.text) : line.text;
   // A client that connects by mistake, or with another secret, mostly does so again and again.
@@ -257,14 +257,13 @@ void CoordinatorServer::tell(const coordinator::Log& line) {
   log::tell(level, line.event, text, fields);
 }
 
-void CoordinatorServer::try_door(const coordinator::TryDoorOf& door) {
+void CoordinatorServer::try_door(const TryDoorOf& door) {
   const std::pair key(door.job, door.door.agent);
-  probes_[key] =
-      std::make_unique<DoorProbe>(loop_, net::addresses_elsewhere(split(door.door.addresses, ' ')), door.door.port,
-                                  [this, key](std::string address) {
-                                    const auto done = probes_.extract(key);
-                                    on(coordinator::DoorAnswered{key.first, {key.second, std::move(address)}});
-                                  });
+  probes_[key] = std::make_unique<DoorProbe>(loop_, net::addresses_elsewhere(split(door.door.addresses, ' ')),
+                                             door.door.port, [this, key](std::string address) {
+                                               const auto done = probes_.extract(key);
+                                               on(DoorAnswered{key.first, {key.second, std::move(address)}});
+                                             });
 }
 
 std::optional<discovery::Entry> CoordinatorServer::entry(const std::string& job) const {
@@ -279,7 +278,7 @@ std::optional<protocol::Introduction> CoordinatorServer::announcement(const std:
   return what;
 }
 
-void CoordinatorServer::announce_to(const coordinator::AnnounceTo& there) {
+void CoordinatorServer::announce_to(const AnnounceTo& there) {
   protocol::Introduction what = there.what;
   if (what.announces && what.announces->port == 0) what.announces->port = port_;
   visits_.go(net::addresses_elsewhere(split(there.addresses, ' ')), there.port, settings_.secret,
@@ -293,7 +292,7 @@ void CoordinatorServer::plan_timer() {
   if (!next_ms) return timer_.stop();
   timer_.start(std::max<std::int64_t>(*next_ms - now_ms(), 0), [this] {
     timer_at_ms_.reset();
-    on(coordinator::ServiceTime{});
+    on(ServiceTime{});
   });
 }
 

@@ -11,11 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "rendezvous/coordinator/service.h"
 #include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/door_probe.h"
+#include "rendezvous/transport/service.h"
 #include "src/base/result.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
@@ -24,7 +24,7 @@
 
 namespace elastic::transport {
 
-// What listens at an endpoint: coordinator::Service on sockets, for any number of jobs. Or it listens nowhere, for the
+// What listens at an endpoint: Service on sockets, for any number of jobs. Or it listens nowhere, for the
 // only node of a job, which is in this process.
 class CoordinatorServer {
  public:
@@ -33,9 +33,9 @@ class CoordinatorServer {
     std::uint16_t port = 0;
     std::string secret;
     protocol::LeaseTimes lease;
-    std::string only_job = {};                        // see coordinator::ServiceSettings
+    std::string only_job = {};                        // see ServiceSettings
     std::optional<protocol::AgentId> own_agent = {};  // see coordinator::CoordinatorConfig; not set: own_process is
-    bool is_door = false;                             // see coordinator::ServiceSettings
+    bool is_door = false;                             // see ServiceSettings
     // Called when only_job has another leader here, or another round.
     std::function<void()> on_lead = {};
     // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
@@ -61,12 +61,12 @@ class CoordinatorServer {
   void disconnect() { only_connection_ = 0; }
 
   // What the node's agent knows of the coordinator, if this is its door.
-  void set_door(const coordinator::DoorIs& door) { on(door); }
+  void set_door(const DoorIs& door) { on(door); }
   // The agent in this process has ended in order; the server stays for other nodes.
-  void agent_has_ended() { on(coordinator::AgentEnded{}); }
+  void agent_has_ended() { on(AgentEnded{}); }
   // After that: this signal tells the process to end. Each coordinator here hands its job over, or ends it; then the
   // server becomes idle, if it only_ends().
-  void leave(int signal) { on(coordinator::ProcessLeaves{signal}); }
+  void leave(int signal) { on(ProcessLeaves{signal}); }
   bool only_ends() const { return service_.only_ends(); }
 
   // From now on `write` gets the recording of this job's coordinator, line by line. To be called before an agent joins.
@@ -88,7 +88,7 @@ class CoordinatorServer {
   coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order);
   // Collects what the workers of a job are doing; an empty name is that of the only job. `answered` gets the document,
   // as JSON, or why there is none; it is called once, at once or later, and never after this object has gone.
-  using OnStacks = std::function<void(const coordinator::StacksAnswered& answer)>;
+  using OnStacks = std::function<void(const StacksAnswered& answer)>;
   void collect_stacks(const std::string& job, OnStacks answered);
 
   // Jobs may begin here from now on, or may not any more: Settings::is_door.
@@ -123,17 +123,17 @@ class CoordinatorServer {
   };
 
   CoordinatorServer(net::Loop& loop, Settings settings, net::Stream::Handlers only_agent = {});
-  coordinator::ServiceSettings service_settings();
+  ServiceSettings service_settings();
   void accept(std::unique_ptr<net::Stream> stream);
-  void read(coordinator::ConnectionId id, std::span<const std::uint8_t> bytes);
+  void read(ConnectionId id, std::span<const std::uint8_t> bytes);
   // Removes a connection that is no agent's, for another receiver.
-  std::unique_ptr<net::Stream> release(coordinator::ConnectionId id, std::string why);
-  void on(coordinator::ServiceEvent event);
-  void perform(coordinator::ServiceEffect& effect);
-  void try_door(const coordinator::TryDoorOf& door);
-  void announce_to(const coordinator::AnnounceTo& there);
+  std::unique_ptr<net::Stream> release(ConnectionId id, std::string why);
+  void on(ServiceEvent event);
+  void perform(ServiceEffect& effect);
+  void try_door(const TryDoorOf& door);
+  void announce_to(const AnnounceTo& there);
   void plan_timer();
-  void tell(const coordinator::Log& line);
+  void tell(const Log& line);
   void tell_if_idle();
   // It is that of a job of one node.
   bool is_for_only_node() const { return only_agent_.on_data != nullptr; }
@@ -142,15 +142,15 @@ class CoordinatorServer {
 
   net::Loop& loop_;
   Settings settings_;
-  net::Stream::Handlers only_agent_;               // empty: agents connect by sockets
-  coordinator::ConnectionId only_connection_ = 0;  // of that agent; 0: none
-  std::deque<coordinator::ServiceEvent> events_;
+  net::Stream::Handlers only_agent_;  // empty: agents connect by sockets
+  ConnectionId only_connection_ = 0;  // of that agent; 0: none
+  std::deque<ServiceEvent> events_;
   bool deciding_ = false;
   std::unique_ptr<net::Listener> listener_;
   std::uint16_t port_ = 0;
-  coordinator::Service service_;
-  std::map<coordinator::ConnectionId, Connection> connections_;
-  coordinator::ConnectionId last_ = 0;
+  Service service_;
+  std::map<ConnectionId, Connection> connections_;
+  ConnectionId last_ = 0;
   std::map<std::pair<std::string, protocol::AgentId>, std::unique_ptr<DoorProbe>> probes_;
   AnnouncementVisits visits_;
   net::LingeringConnections lingering_;
@@ -160,11 +160,11 @@ class CoordinatorServer {
   std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_http_;
   std::function<void(const std::string&, const coordinator::CheckJudged&)> on_judged_;
   std::optional<coordinator::OrderAnswered> answer_;  // to the order that is being carried out
-  std::map<coordinator::StacksDesk::Ticket, OnStacks> stacks_askers_;
-  coordinator::StacksDesk::Ticket last_ticket_ = 0;
+  std::map<StacksDesk::Ticket, OnStacks> stacks_askers_;
+  StacksDesk::Ticket last_ticket_ = 0;
   std::string recorded_job_;
   std::function<void(std::string_view)> recorder_;  // gets the recording of that job; empty: nothing is recorded
-  coordinator::Lead lead_;                          // of only_job
+  Lead lead_;                                       // of only_job
   std::set<std::string> told_;                      // the warnings about strangers that were logged
 };
 

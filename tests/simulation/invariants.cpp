@@ -222,7 +222,7 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
   for (const discovery::Entry::Place& place : places) {
     for (const Server& server : simulation_.servers()) {
       if (server.listener() != place.port || !server.is_up()) continue;
-      const coordinator::Service& service = *server.service();
+      const transport::Service& service = *server.service();
       const agent::Agent* const agent = server.node()->agent();
       const bool may_know = service.is_door() ? agent != nullptr && agent->link().may_be_in_round()
                                               : service.leaves_to_others(server.node()->setup().job);
@@ -546,7 +546,7 @@ void Invariants::look_at_sizes() {
   // protocols.
   const std::size_t most = 8 * simulation_.nodes().size() + 64;
   for (const Server& server : simulation_.servers()) {
-    const coordinator::Service* service = server.service();
+    const transport::Service* service = server.service();
     if (service == nullptr) continue;
     if (service->connections() > most)
       broken("memory is bounded by the nodes",

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "rendezvous/agent/agent.h"
-#include "rendezvous/coordinator/service.h"
+#include "rendezvous/transport/service.h"
 #include "src/base/limits.h"
 #include "src/base/overloaded.h"
 #include "src/base/signals.h"
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kWorkers = 8;
 constexpr protocol::AgentId kAgent = 1;
-constexpr coordinator::ConnectionId kConnection = 1;
+constexpr transport::ConnectionId kConnection = 1;
 constexpr std::int64_t kSecondMs = 1000;
 constexpr int kSecondsPerHour = 3600;
 // Short, so that a round always ends before the next crash, even if the agent waits half a second for an order, as it
@@ -137,16 +137,16 @@ class Job {
 
   void perform(const agent::Link::Connect&) {
     must(rounds_ == 0, "the connection is never lost");
-    service_.on_event(coordinator::ConnectionOpened{kConnection}, now_ms_);
+    service_.on_event(transport::ConnectionOpened{kConnection}, now_ms_);
     on(agent::LinkConnected{});
   }
   void perform(const agent::Link::Disconnect&) {
-    service_.on_event(coordinator::ConnectionClosed{kConnection, "its connection ended"}, now_ms_);
+    service_.on_event(transport::ConnectionClosed{kConnection, "its connection ended"}, now_ms_);
   }
   void perform(const agent::Link::Write& effect) {
-    for (const coordinator::ServiceEffect& wanted :
-         service_.on_event(coordinator::ConnectionRead{kConnection, effect.bytes}, now_ms_)) {
-      const auto* write = std::get_if<coordinator::Write>(&wanted);
+    for (const transport::ServiceEffect& wanted :
+         service_.on_event(transport::ConnectionRead{kConnection, effect.bytes}, now_ms_)) {
+      const auto* write = std::get_if<transport::Write>(&wanted);
       if (write == nullptr) continue;
       must(write->connection == kConnection, "bytes go to the only node");
       on(agent::LinkReceived{write->bytes});
@@ -314,7 +314,7 @@ class Job {
   std::mt19937_64 random_;
   int crashes_left_;
   int max_restarts_;
-  coordinator::Service service_;
+  transport::Service service_;
   agent::Agent agent_;
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;

@@ -320,7 +320,7 @@ void Node::serve_others() {
       simulation_.timeline().after(kWithdrawMs, [this, launch] {
         if (launch == process_.launch()) leave();
       });
-      const coordinator::Service& service = *server_->service();
+      const transport::Service& service = *server_->service();
       if (!place_ || !service.only_ends() || service.leaves_to_others(setup_.job)) return leave();
       place_->withdraw([this] { leave(); });
     });
@@ -358,7 +358,7 @@ void Node::connect(ListenerId to, bool is_home) {
 void Node::renew_door() {
   if (!has_door() || !server_->is_up()) return;
   const agent::Link& link = agent_->link();
-  coordinator::DoorIs door{
+  transport::DoorIs door{
       .job = setup_.job, .opens_ms = link.may_elect_from_ms(local_ms()), .belongs = link.may_be_in_round()};
   if (link.hears_coordinator(local_ms()) && !at_home_) {
     door.addresses = setup_.address;  // the port says where

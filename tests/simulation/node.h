@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rendezvous/agent/agent.h"
-#include "rendezvous/coordinator/service.h"
+#include "rendezvous/transport/service.h"
 #include "tests/simulation/file_place.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
@@ -160,7 +160,7 @@ class Node : public ConnectionOwner {
   bool may_begin_ = true;     // the job, where that leads
   ListenerId connects_to_ = 0;
   std::size_t attempts_ = 0;  // at the endpoint
-  coordinator::DoorIs door_is_;
+  transport::DoorIs door_is_;
   Server* server_ = nullptr;
   EntryRegister* entries_ = nullptr;
   std::unique_ptr<FilePlace> place_;  // if entries_ is set

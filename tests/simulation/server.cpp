@@ -111,7 +111,7 @@ void Server::announce_at(ListenerId where) {
   if (what && !simulation_.setup().doors_are_shut) announce(*std::move(what), where);
 }
 
-void Server::serve(coordinator::ServiceSettings settings) {
+void Server::serve(transport::ServiceSettings settings) {
   process_.start();
   started_ms_ = simulation_.now_ms();
   timer_at_ms_.reset();
@@ -183,7 +183,7 @@ void Server::resume(bool timers_first) {
 }
 
 void Server::connection_made(ConnectionId id) {
-  const coordinator::ConnectionOpened opened{.connection = id, .nonce = nonce()};
+  const transport::ConnectionOpened opened{.connection = id, .nonce = nonce()};
   process_.run(false, [this, opened] { on(opened); });
 }
 
@@ -198,15 +198,15 @@ protocol::Nonce Server::nonce() {
 
 void Server::connection_read(ConnectionId id, ByteString bytes) {
   process_.run(false, [this, id, bytes = std::move(bytes)]() mutable {
-    on(coordinator::ConnectionRead{id, std::move(bytes)});
+    on(transport::ConnectionRead{id, std::move(bytes)});
   });
 }
 
 void Server::connection_broken(ConnectionId id, const std::string& why) {
-  process_.run(false, [this, id, why] { on(coordinator::ConnectionClosed{id, why}); });
+  process_.run(false, [this, id, why] { on(transport::ConnectionClosed{id, why}); });
 }
 
-bool Server::order(const coordinator::OrderGiven& order) {
+bool Server::order(const transport::OrderGiven& order) {
   if (!is_up()) return false;
   process_.run(false, [this, order] { on(order); });
   return true;
@@ -215,17 +215,17 @@ bool Server::order(const coordinator::OrderGiven& order) {
 bool Server::ask_for_stacks(const std::string& job) {
   if (!is_up()) return false;
   process_.run(false, [this, job] {
-    const coordinator::StacksDesk::Ticket ticket = ++last_ticket_;
-    using Desk = coordinator::StacksDesk;
+    const transport::StacksDesk::Ticket ticket = ++last_ticket_;
+    using Desk = transport::StacksDesk;
     askers_[ticket] = now_ms() + Desk::kPauseMs + Desk::kAnswerMs;
-    on(coordinator::StacksAsked{job, ticket});
+    on(transport::StacksAsked{job, ticket});
   });
   return true;
 }
 
 // Each question is answered once, and nothing is told of a node that is named as one without an answer.
-void Server::tell_stacks(const coordinator::StacksAnswered& answer) {
-  for (const coordinator::StacksDesk::Ticket ticket : answer.tickets) {
+void Server::tell_stacks(const transport::StacksAnswered& answer) {
+  for (const transport::StacksDesk::Ticket ticket : answer.tickets) {
     if (askers_.erase(ticket) == 0) simulation_.invariants().broken("stacks are told to who asks, once", name());
   }
   if (answer.kind != coordinator::OrderAnswered::Kind::kAccepted) return;
@@ -247,15 +247,15 @@ void Server::check_askers() const {
   }
 }
 
-void Server::on(const coordinator::ServiceEvent& event) {
+void Server::on(const transport::ServiceEvent& event) {
   if (!service_) return;
-  coordinator::ServiceEffects effects;
+  transport::ServiceEffects effects;
   {
     const Running running(Part::kCoordinator);
     effects = service_->on_event(event, now_ms());
   }
   simulation_.trace().add(event.index());
-  for (coordinator::ServiceEffect& effect : effects) {
+  for (transport::ServiceEffect& effect : effects) {
     if (!service_) return;
     perform(effect);
   }
@@ -265,40 +265,40 @@ void Server::on(const coordinator::ServiceEvent& event) {
   plan_timer();
   plan_to_announce();
   if (service_ && node_ != nullptr) {
-    const coordinator::Lead lead = service_->lead_of(job_);
+    const transport::Lead lead = service_->lead_of(job_);
     if (std::exchange(lead_, lead) != lead) node_->lead_changes();
   }
   if (when_idle_ && service_ && service_->connections() == 0) std::exchange(when_idle_, nullptr)();
 }
 
-void Server::perform(coordinator::ServiceEffect& effect) {
+void Server::perform(transport::ServiceEffect& effect) {
   simulation_.trace().add(effect.index());
-  if (auto* write = std::get_if<coordinator::Write>(&effect)) {
+  if (auto* write = std::get_if<transport::Write>(&effect)) {
     simulation_.sniff(write->connection, End::kServer, write->bytes);
     simulation_.network().send(write->connection, End::kServer, std::move(write->bytes));
-  } else if (const auto* close = std::get_if<coordinator::Close>(&effect)) {
+  } else if (const auto* close = std::get_if<transport::Close>(&effect)) {
     if (simulation_.trace().is_read()) simulation_.line(format("{}: closes connection {}", name(), close->connection));
     simulation_.network().close(close->connection, End::kServer);
-  } else if (const auto* log = std::get_if<coordinator::Log>(&effect)) {
+  } else if (const auto* log = std::get_if<transport::Log>(&effect)) {
     simulation_.trace().add(log->text);
     simulation_.coordinator_logs(*this, log->job, log->text);
     if (simulation_.trace().is_read()) simulation_.line(format("{}: {}: {}", name(), log->job, log->text));
-  } else if (const auto* door = std::get_if<coordinator::TryDoorOf>(&effect)) {
+  } else if (const auto* door = std::get_if<transport::TryDoorOf>(&effect)) {
     try_door(*door);
-  } else if (auto* announce_to = std::get_if<coordinator::AnnounceTo>(&effect)) {
+  } else if (auto* announce_to = std::get_if<transport::AnnounceTo>(&effect)) {
     const auto where = static_cast<ListenerId>(announce_to->port);
     if (!simulation_.setup().doors_are_shut) announce(std::move(announce_to->what), where);
-  } else if (const auto* stacks = std::get_if<coordinator::StacksAnswered>(&effect)) {
+  } else if (const auto* stacks = std::get_if<transport::StacksAnswered>(&effect)) {
     tell_stacks(*stacks);
   }
 }
 
-void Server::try_door(const coordinator::TryDoorOf& door) {
+void Server::try_door(const transport::TryDoorOf& door) {
   const std::uint32_t launch = process_.launch();
   const auto answered = [this, launch, door](bool is_open) {
     if (launch != process_.launch()) return;
     process_.run(false, [this, door, is_open] {
-      on(coordinator::DoorAnswered{door.job, {door.door.agent, is_open ? door.door.addresses : ""}});
+      on(transport::DoorAnswered{door.job, {door.door.agent, is_open ? door.door.addresses : ""}});
     });
   };
   if (simulation_.setup().doors_are_shut) return simulation_.timeline().after(1, [answered] { answered(false); });
@@ -364,7 +364,7 @@ void Server::plan_timer() {
     process_.run(true, [this, timer] {
       if (timer != timer_) return;
       timer_at_ms_.reset();
-      on(coordinator::ServiceTime{});
+      on(transport::ServiceTime{});
     });
   });
 }

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/coordinator/service.h"
 #include "rendezvous/discovery/entry.h"
+#include "rendezvous/transport/service.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -22,7 +22,7 @@ class Simulation;
 
 class Node;
 
-// The coordinators of a process: the real coordinator::Service, which has no jobs when it is started again. It listens
+// The coordinators of a process: the real transport::Service, which has no jobs when it is started again. It listens
 // at the endpoint, in a process of its own or beside the agent of node 0; or it is the door of a node.
 class Server : public ConnectionOwner {
  public:
@@ -36,8 +36,8 @@ class Server : public ConnectionOwner {
   void start();
   // A node's door, for this job, beside this agent. If it has a listener already, it is at the endpoint.
   void open_door(const std::string& job, protocol::AgentId own);
-  void set_door(const coordinator::DoorIs& door) { on(door); }
-  void agent_has_ended() { on(coordinator::AgentEnded{}); }
+  void set_door(const transport::DoorIs& door) { on(door); }
+  void agent_has_ended() { on(transport::AgentEnded{}); }
   // Where the nodes meet by a file: jobs may begin at this door, or may not any more. False: it is in use.
   bool begin_jobs(bool may_begin);
   // What the file is to say of the door's job; nothing: its leader is not here.
@@ -65,14 +65,14 @@ class Server : public ConnectionOwner {
   void pause();
   void resume(bool timers_first);
   // An operator orders this in a job; false: no process takes it.
-  bool order(const coordinator::OrderGiven& order);
+  bool order(const transport::OrderGiven& order);
   // Somebody asks what the workers of a job are doing; false: no process takes the question.
   bool ask_for_stacks(const std::string& job);
   // The coordinator of a job; null if there is none.
   const coordinator::Coordinator* find(const std::string& job) const {
     return service_ ? service_->find(job) : nullptr;
   }
-  const coordinator::Service* service() const { return service_ ? &*service_ : nullptr; }
+  const transport::Service* service() const { return service_ ? &*service_ : nullptr; }
 
   void connection_made(ConnectionId id) override;
   void connection_read(ConnectionId id, ByteString bytes) override;
@@ -82,15 +82,15 @@ class Server : public ConnectionOwner {
   Ms now_ms() const;
   std::string name() const;  // for the trace
   void end();
-  void serve(coordinator::ServiceSettings settings);
+  void serve(transport::ServiceSettings settings);
   void serve_door();
   std::unique_ptr<health::CheckPlan> make_recorded_check();
-  void on(const coordinator::ServiceEvent& event);
-  void perform(coordinator::ServiceEffect& effect);
+  void on(const transport::ServiceEvent& event);
+  void perform(transport::ServiceEffect& effect);
   void plan_timer();
-  void tell_stacks(const coordinator::StacksAnswered& answer);
+  void tell_stacks(const transport::StacksAnswered& answer);
   void check_askers() const;
-  void try_door(const coordinator::TryDoorOf& door);
+  void try_door(const transport::TryDoorOf& door);
   void plan_to_announce();
   void announce(protocol::Introduction what, ListenerId where);
   protocol::Nonce nonce();
@@ -104,16 +104,16 @@ class Server : public ConnectionOwner {
   std::string job_;  // of a door
   protocol::AgentId own_ = 0;
   bool may_begin_ = false;
-  coordinator::Lead lead_;
+  transport::Lead lead_;
   std::function<void()> when_idle_;
   bool is_at_endpoint_ = false;
   Ms started_ms_ = 0;
-  std::optional<coordinator::Service> service_;
+  std::optional<transport::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;
   // Who waits for stacks, with the latest time of the answer by this clock; nothing: the process was stopped meanwhile.
-  std::map<coordinator::StacksDesk::Ticket, std::optional<Ms>> askers_;
-  coordinator::StacksDesk::Ticket last_ticket_ = 0;
+  std::map<transport::StacksDesk::Ticket, std::optional<Ms>> askers_;
+  transport::StacksDesk::Ticket last_ticket_ = 0;
   bool announces_ = false;  // a timer of announcements runs
   std::deque<Visit> visits_;
 };

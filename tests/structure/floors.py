@@ -46,7 +46,8 @@ ROOMS = {
     "rendezvous/agent": ["rendezvous/protocol", "rendezvous/election"],
     "rendezvous/trace": ["rendezvous/protocol", "rendezvous/coordinator"],
     "rendezvous/events": ["rendezvous/protocol", "rendezvous/agent"],
-    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/discovery", "rendezvous/coordinator", "rendezvous/trace"],
+    "rendezvous/transport": ["rendezvous/protocol", "rendezvous/membership", "rendezvous/discovery", "rendezvous/coordinator",
+                             "rendezvous/trace"],
     "cli/run": [],
 }
 
@@ -54,6 +55,8 @@ ROOMS = {
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "rendezvous/events", "rendezvous/trace", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/election", "rendezvous/discovery",
+    "rendezvous/transport/announcements", "rendezvous/transport/limits", "rendezvous/transport/service",
+    "rendezvous/transport/service_introductions", "rendezvous/transport/service_stacks", "rendezvous/transport/stacks_desk",
     "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",

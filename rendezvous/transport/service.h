@@ -15,14 +15,14 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/coordinator/announcements.h"
 #include "rendezvous/coordinator/coordinator.h"
-#include "rendezvous/coordinator/stacks_desk.h"
 #include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/session.h"
+#include "rendezvous/transport/announcements.h"
+#include "rendezvous/transport/stacks_desk.h"
 #include "src/base/check_pace.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
 // The number of a connection. The caller gives each connection that it accepts another one.
 using ConnectionId = std::uint32_t;
@@ -48,7 +48,7 @@ struct ServiceTime {};
 // An operator orders something in a job; an empty name is that of the only job. Answered by OrderAnswered.
 struct OrderGiven {
   std::string job;
-  OperatorOrder order;
+  coordinator::OperatorOrder order;
 };
 // Somebody asks what the workers of a job are doing; an empty name is that of the only job. Answered by StacksAnswered,
 // at the latest when a pause and the time for answers are over (StacksDesk).
@@ -72,7 +72,7 @@ struct DoorIs {
 // TryDoor was performed.
 struct DoorAnswered {
   std::string job;
-  DoorTried tried;
+  coordinator::DoorTried tried;
 };
 // The agent in this process has ended in order, while other nodes may still need the coordinators here.
 struct AgentEnded {};
@@ -102,12 +102,12 @@ struct Log {
 };
 struct Judged {
   std::string job;
-  CheckJudged check;
+  coordinator::CheckJudged check;
 };
 // The door of a node of this job is to be tried. Answered by DoorAnswered.
 struct TryDoorOf {
   std::string job;
-  TryDoor door;
+  coordinator::TryDoor door;
 };
 // A coordinator has announced itself from there, and `what` is to be announced to it: another start of its job, which
 // it has not heard of. Without a port it is that of this process.
@@ -119,10 +119,11 @@ struct AnnounceTo {
 // To all who have asked with these tickets.
 struct StacksAnswered {
   std::vector<StacksDesk::Ticket> tickets;
-  OrderAnswered::Kind kind = OrderAnswered::Kind::kAccepted;
+  coordinator::OrderAnswered::Kind kind = coordinator::OrderAnswered::Kind::kAccepted;
   std::string text;  // the document, as JSON; or why there is none, as OrderAnswered::text
 };
-using ServiceEffect = std::variant<Write, Close, Log, Judged, OrderAnswered, TryDoorOf, AnnounceTo, StacksAnswered>;
+using ServiceEffect =
+    std::variant<Write, Close, Log, Judged, coordinator::OrderAnswered, TryDoorOf, AnnounceTo, StacksAnswered>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
@@ -166,7 +167,7 @@ class Service {
   void set_own_process(protocol::Successor process) { settings_.own_process = std::move(process); }
 
   // The coordinator of a job; null if there is none. For status, and for tests.
-  const Coordinator* find(const std::string& job) const;
+  const coordinator::Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
   // Jobs may begin here from now on, or may not any more: ServiceSettings::is_door.
   void be_door(bool is_door) { settings_.is_door = is_door; }
@@ -190,7 +191,7 @@ class Service {
   // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
   // Called with each event of a coordinator before it is handled, for a recording. May be empty.
-  std::function<void(const std::string& job, const Event& event, std::int64_t now_ms)> recorder;
+  std::function<void(const std::string& job, const coordinator::Event& event, std::int64_t now_ms)> recorder;
 
  private:
   friend struct ServiceBreaker;  // a test's
@@ -223,11 +224,11 @@ class Service {
   void on(const OrderGiven& event, ServiceEffects& out);
   void on(const DoorIs& event, ServiceEffects& out);
   void on(const DoorAnswered& event, ServiceEffects& out);
-  void on(const AgentEnded&, ServiceEffects& out) { on_each(OwnAgentEnded{}, out); }
-  void on(const ProcessLeaves& event, ServiceEffects& out) { on_each(HostLeaves{event.signal}, out); }
+  void on(const AgentEnded&, ServiceEffects& out) { on_each(coordinator::OwnAgentEnded{}, out); }
+  void on(const ProcessLeaves& event, ServiceEffects& out) { on_each(coordinator::HostLeaves{event.signal}, out); }
   void on(const StacksAsked& event, ServiceEffects& out);
   // The job that a name means; or why there is none.
-  std::expected<std::string, OrderAnswered> job_of(const std::string& name) const;
+  std::expected<std::string, coordinator::OrderAnswered> job_of(const std::string& name) const;
   StacksDesk::Nodes nodes_of(const std::string& job) const;
   void perform(const std::string& job, StacksDesk::Step step, ServiceEffects& out);
   void go_on_with_stacks(ServiceEffects& out);
@@ -249,9 +250,9 @@ class Service {
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
   // close the connection that it is taken from.
-  void on(std::string job, const Event& event, ServiceEffects& out);
-  void on_each(const Event& event, ServiceEffects& out);
-  void perform(const std::string& job, const Effect& effect, ServiceEffects& out);
+  void on(std::string job, const coordinator::Event& event, ServiceEffects& out);
+  void on_each(const coordinator::Event& event, ServiceEffects& out);
+  void perform(const std::string& job, const coordinator::Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);
   void close_all(const std::string& job, ServiceEffects& out);
   void pass_on_words(const std::string& job, ServiceEffects& out);
@@ -264,7 +265,7 @@ class Service {
   std::int64_t now_ms_;
   std::int64_t last_birth_ms_ = 0;  // of a coordinator that was made here
   std::map<ConnectionId, Connection> connections_;
-  std::map<std::string, std::unique_ptr<Coordinator>> jobs_;
+  std::map<std::string, std::unique_ptr<coordinator::Coordinator>> jobs_;
   std::set<std::pair<std::int64_t, std::string>> deadlines_;  // of coordinators
   std::map<std::string, std::int64_t> deadline_of_;
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
@@ -272,13 +273,14 @@ class Service {
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   DoorIs door_;
   Announcements announced_;
-  std::deque<std::pair<std::string, NodeEmptied>> words_;  // of guardians, for jobs that this service may take over
-  std::set<std::string> handed_over_;                      // jobs that another node is to have from now on
-  std::set<std::string> left_to_others_;                   // the same, and those that another node may have
+  std::deque<std::pair<std::string, coordinator::NodeEmptied>>
+      words_;                             // of guardians, for jobs that this service may take over
+  std::set<std::string> handed_over_;     // jobs that another node is to have from now on
+  std::set<std::string> left_to_others_;  // the same, and those that another node may have
   CheckPace<1> pace_;
   std::set<std::string> left_;                                  // jobs of connections that the present event has ended
   std::map<std::string, StacksDesk> stacks_;                    // of jobs of which stacks were asked for
   std::vector<std::pair<std::string, protocol::NodeId>> gone_;  // their sessions that the present event has ended
 };
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

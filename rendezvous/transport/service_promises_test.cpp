@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/coordinator/service_test_support.h"
+#include "rendezvous/transport/service_test_support.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
-using namespace elastic::coordinator::testing;
+using namespace elastic::transport;
+using namespace elastic::transport::testing;
+using coordinator::testing::facts_of;
+using coordinator::testing::job_terms;
 using namespace elastic::protocol;
 
 namespace {

@@ -9,7 +9,7 @@
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
 // Where the coordinators of jobs are, as they have announced it to this process. Times are milliseconds.
 class Announcements {
@@ -32,4 +32,4 @@ class Announcements {
 // Both announce coordinators of one job: the first one is of another start, which goes before that of the second.
 bool goes_before(const protocol::Introduction& one, const protocol::Introduction& other);
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

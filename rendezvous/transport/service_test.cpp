@@ -1,16 +1,17 @@
-#include "rendezvous/coordinator/service.h"
+#include "rendezvous/transport/service.h"
 
 #include <doctest/doctest.h>
 
-#include "rendezvous/coordinator/limits.h"
-#include "rendezvous/coordinator/service_test_support.h"
 #include "rendezvous/protocol/term.h"
+#include "rendezvous/transport/limits.h"
+#include "rendezvous/transport/service_test_support.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
+using namespace elastic::transport;
 using namespace elastic::protocol;
-using testing::job_terms;
-using testing::Served;
+using coordinator::testing::job_terms;
+using transport::testing::Served;
 
 TEST_CASE("one service serves jobs side by side, and none sees another") {
   Served served;
@@ -134,8 +135,8 @@ TEST_CASE("an agent that missed the end hears what the others heard of the first
   Served served;
   const ConnectionId id = served.join("a", 1, job_terms(1, 1));
   served.say(id, StoreIsOpen{0, {"h", 1}});
-  served.say(id, WorkerFailed{0, testing::failure(0, 5)});
-  served.say(id, NodeStopped{0, {testing::failure(0, 5)}});
+  served.say(id, WorkerFailed{0, coordinator::testing::failure(0, 5)});
+  served.say(id, NodeStopped{0, {coordinator::testing::failure(0, 5)}});
   served.say(id, VerdictHeard{"Traceback"});
   CHECK(served.at(id).last<Dismiss>()->details == "Traceback");
   const ConnectionId missed = served.greet({"a", 7, 1, 1});

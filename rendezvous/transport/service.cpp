@@ -1,11 +1,11 @@
-#include "rendezvous/coordinator/service.h"
+#include "rendezvous/transport/service.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
+#include "rendezvous/transport/limits.h"
 #include "src/base/address.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
@@ -13,8 +13,9 @@
 #include "src/base/text.h"
 #include "src/status/limits.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
+using namespace coordinator;
 using namespace protocol;
 
 namespace {
@@ -458,4 +459,4 @@ const Service::Ended* Service::ended(const std::string& job, Incarnation incarna
   return found == ended_.end() ? nullptr : &*found;
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/stacks_desk.h"
+#include "rendezvous/transport/stacks_desk.h"
 
 #include <algorithm>
 #include <tuple>
@@ -8,7 +8,7 @@
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
 using membership::Standing;
 using protocol::NodeId;
@@ -123,4 +123,4 @@ std::vector<StacksDesk::Node> nodes_with_stacks(const membership::Roster& roster
   return out;
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/stacks_desk.h"
+#include "rendezvous/transport/stacks_desk.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "src/base/text.h"
 
 using namespace elastic;
-using namespace elastic::coordinator;
+using namespace elastic::transport;
 using protocol::NodeId;
 using protocol::NodeStacks;
 using Step = StacksDesk::Step;

@@ -4,12 +4,13 @@
 #include <string>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
-#include "rendezvous/coordinator/limits.h"
-#include "rendezvous/coordinator/service.h"
+#include "rendezvous/transport/limits.h"
+#include "rendezvous/transport/service.h"
 #include "src/base/check_test_support.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
+using namespace coordinator;
 using namespace protocol;
 
 // Breaks what holds of a service that has welcomed connection 1 to job "a", in which it is a node, and whose connection
@@ -54,7 +55,7 @@ struct Served {
     AgentSession agent({"a", 1}, "", {});
     read(agent.begin(), agent);
     ByteString joins;
-    agent.send(NodeJoins{.local_world_size = 1, .agent = 1, .terms = testing::job_terms(2, 2)}, joins);
+    agent.send(NodeJoins{.local_world_size = 1, .agent = 1, .terms = coordinator::testing::job_terms(2, 2)}, joins);
     read(joins, agent);
     (void)service.on_event(ConnectionOpened{2}, 0);
     REQUIRE(service.find("a")->roster().size() == 1);
@@ -113,4 +114,4 @@ TEST_CASE("a service checks itself after an event") {
 }
 
 }  // namespace
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

@@ -1,19 +1,20 @@
 // Which job an operator's order is for, and when no job takes one.
 #include <doctest/doctest.h>
 
-#include "rendezvous/coordinator/service_test_support.h"
+#include "rendezvous/transport/service_test_support.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
+using namespace elastic::transport;
 using namespace elastic::protocol;
 using Kind = OrderAnswered::Kind;
 
 namespace {
 
 // A service with a node, node7, in each of these jobs.
-struct Jobs : testing::Served {
+struct Jobs : transport::testing::Served {
   explicit Jobs(const std::vector<std::string>& jobs) {
-    for (const std::string& job : jobs) join(job, 7, testing::job_terms(1, 2));
+    for (const std::string& job : jobs) join(job, 7, coordinator::testing::job_terms(1, 2));
   }
   OrderAnswered order(const std::string& job, const std::string& node = "node7") {
     std::vector<OrderAnswered> answers;

@@ -12,7 +12,7 @@
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
 // Collects what the workers of a job are doing, for whoever asks (docs/stacks.md). There is one collection at a time:
 // whoever asks meanwhile gets its result, too. Between two there is a pause, in which those who ask wait for the next
@@ -79,4 +79,4 @@ class StacksDesk {
 // The nodes of a job, by rank. Those that have no workers are not asked.
 std::vector<StacksDesk::Node> nodes_with_stacks(const membership::Roster& roster);
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

@@ -1,9 +1,9 @@
-#include "rendezvous/coordinator/announcements.h"
+#include "rendezvous/transport/announcements.h"
 
-#include "rendezvous/coordinator/limits.h"
 #include "rendezvous/discovery/rival.h"
+#include "rendezvous/transport/limits.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 namespace {
 
 discovery::Rival rival(const protocol::Introduction& who) {
@@ -34,4 +34,4 @@ std::optional<protocol::Elsewhere> Announcements::where(const std::string& job, 
   return protocol::Elsewhere{what.addresses, what.port, {}};
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

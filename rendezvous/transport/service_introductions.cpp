@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/coordinator/limits.h"
-#include "rendezvous/coordinator/service.h"
 #include "rendezvous/protocol/random_id.h"
+#include "rendezvous/transport/limits.h"
+#include "rendezvous/transport/service.h"
 #include "src/base/address.h"
 #include "src/base/text.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
 
+using namespace coordinator;
 using namespace protocol;
 
 namespace {
@@ -173,4 +174,4 @@ std::optional<Elsewhere> Service::directs(const Introduction& introduction) cons
   return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : retry_ms, knows_nothing};
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

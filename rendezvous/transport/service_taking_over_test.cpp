@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
-#include "rendezvous/coordinator/service_test_support.h"
+#include "rendezvous/transport/service_test_support.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
+using namespace elastic::transport;
 using namespace elastic::protocol;
-using testing::job_terms;
-using testing::Served;
+using coordinator::testing::job_terms;
+using transport::testing::Served;
 
 namespace {
 

@@ -1,9 +1,11 @@
 // Stacks of a job's workers, for whoever asks: which job is meant, whom its desk asks, and who gets the answer.
 #include <utility>
 
-#include "rendezvous/coordinator/service.h"
+#include "rendezvous/transport/service.h"
 
-namespace elastic::coordinator {
+namespace elastic::transport {
+
+using namespace coordinator;
 
 void Service::on(const StacksAsked& event, ServiceEffects& out) {
   const auto refuse = [&](OrderAnswered answer) {
@@ -58,4 +60,4 @@ void Service::go_on_with_stacks(ServiceEffects& out) {
   }
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::transport

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
-#include "rendezvous/coordinator/service.h"
 #include "rendezvous/protocol/session.h"
+#include "rendezvous/transport/service.h"
 
 // A service whose agents are driven by a test.
-namespace elastic::coordinator::testing {
+namespace elastic::transport::testing {
 
 // An agent's end of one connection, driven by the test.
 struct Peer {
@@ -133,7 +133,7 @@ struct Served {
   }
   // Runs a job of one node from its beginning to its end.
   ConnectionId whole_job(const std::string& job) {
-    const ConnectionId id = join(job, 1, job_terms(1, 1));
+    const ConnectionId id = join(job, 1, coordinator::testing::job_terms(1, 1));
     say(id, protocol::StoreIsOpen{0, {"h", 1}});
     say(id, protocol::WorkersSucceeded{0});
     say(id, protocol::VerdictHeard{});
@@ -152,4 +152,4 @@ struct Served {
   std::int64_t now_ms = 0;
 };
 
-}  // namespace elastic::coordinator::testing
+}  // namespace elastic::transport::testing

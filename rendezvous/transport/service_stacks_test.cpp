@@ -5,10 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/coordinator/service_test_support.h"
+#include "rendezvous/transport/service_test_support.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
+using namespace elastic::transport;
 using namespace elastic::protocol;
 using Kind = OrderAnswered::Kind;
 
@@ -18,9 +19,10 @@ constexpr const char* kGroups = R"({"groups":[{"of":"worker","frames":[{"functio
                                 R"("members":[{"rank":0,"pid":7}]}]})";
 
 // A service with one job of two nodes, whose workers run.
-struct Running : testing::Served {
+struct Running : transport::testing::Served {
   Running() {
-    for (AgentId agent = 1; agent <= 2; ++agent) sessions.push_back(join("train", agent, testing::job_terms(2, 2)));
+    for (AgentId agent = 1; agent <= 2; ++agent)
+      sessions.push_back(join("train", agent, coordinator::testing::job_terms(2, 2)));
     for (const ConnectionId session : sessions) {
       if (const auto* prepare = peers.at(session).last<PrepareRound>();
           prepare != nullptr && prepare->place.node_rank == 0) {
