@@ -1,4 +1,5 @@
-"""docs/architecture.md answers where something is decided and where a change goes, with paths that exist."""
+"""docs/architecture.md answers where something is decided and where a change goes, with paths that exist, and names
+whatever polls. Each folder of sources says in a README what it is about."""
 
 import pathlib
 import re
@@ -46,3 +47,73 @@ def test_a_row_that_leads_somewhere_is_accepted(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/architecture.md").write_text("| Where is this page? | `docs/architecture.md` (`check`) |\n")
     assert check(tmp_path, least=1) == []
+
+
+TOPS = ["src", "cli", "rendezvous", "health"]
+POLLS = re.compile(r"sleep_for\(|poll\(nullptr, 0|_?timer_\.start\((std::max\(lease\.renewal_ms|[^,]*\bkLook)|\bkEveryMs, \[|"
+                   r"_\.start\(kLook|wait\(kLook|plan_look\(kLook")
+
+
+def sources(root):
+    for top in TOPS:
+        for file in sorted((root / top).rglob("*.cpp")):
+            if not re.search(r"_test\b|_test_", file.name):
+                yield file
+
+
+def unnamed_polls(root):
+    """Files in which a loop looks, and that docs/architecture.md does not name."""
+    page = (root / "docs/architecture.md").read_text()
+    found = [file.relative_to(root).as_posix() for file in sources(root) if POLLS.search(file.read_text())]
+    return found, [file for file in found if file not in page]
+
+
+def test_the_page_names_each_place_that_polls():
+    found, unnamed = unnamed_polls(ROOT)
+    assert len(found) >= 10 and unnamed == []
+
+
+@pytest.mark.parametrize("line", [
+    "std::this_thread::sleep_for(kBetween);", "poll(nullptr, 0, 10);", "timer_.start(kLookMs, [this] { look(); });",
+    "timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look(); });", "timer_.start(kEveryMs, [this] { ask(); });",
+])
+def test_a_place_that_polls_and_has_no_row_is_found(tmp_path, line):
+    for path, text in {"src/a.cpp": line, "docs/architecture.md": ""}.items():
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    assert unnamed_polls(tmp_path)[1] == ["src/a.cpp"]
+
+
+def readmes(root):
+    """What is wrong with the READMEs of the folders of sources, one line each."""
+    broken = []
+    folders = {file.parent for top in TOPS for file in (root / top).rglob("*.h")}
+    for folder in sorted(folders):
+        name, page = folder.relative_to(root).as_posix(), folder / "README.md"
+        lines = page.read_text().splitlines() if page.exists() else []
+        kinds = [re.match(r"- (Must not know:|Begin:|)", line) for line in lines[2:]]
+        if [kind and kind[1] for kind in kinds] != ["", "Must not know:", "Begin:"] or lines[:2] != [f"# {name}", ""]:
+            broken.append(f"{name}/README.md: it is to say in five lines what is decided, what is not known, where to begin")
+            continue
+        for word in re.findall(r"`([\w./-]+)`", lines[-1]):
+            if "." in word and not (folder / word).exists():
+                broken.append(f"{name}/README.md: there is no {word}")
+    return broken
+
+
+def test_each_folder_says_what_it_decides_and_where_to_begin():
+    assert readmes(ROOT) == []
+
+
+@pytest.mark.parametrize("text, found", [
+    ("# src/a\n\n- Decides b.\n- Must not know: c.\n", "in five lines"),
+    ("# src/b\n\n- Decides b.\n- Must not know: c.\n- Begin: `a.h`.\n", "in five lines"),
+    ("# src/a\n\n- Decides b.\n- Must not know: c.\n- Begin: `gone.h`.\n", "there is no gone.h"),
+    ("", "in five lines"),
+])
+def test_a_folder_that_says_less_is_found(tmp_path, text, found):
+    (tmp_path / "src/a").mkdir(parents=True)
+    (tmp_path / "src/a/a.h").write_text("")
+    (tmp_path / "src/a/README.md").write_text(text)
+    broken = readmes(tmp_path)
+    assert len(broken) == 1 and found in broken[0]
