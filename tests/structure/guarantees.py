@@ -1,7 +1,8 @@
 """docs/guarantees.md against the tests: check(root) names each line whose test is not there.
 
-A guarantee is a table row whose last column names its tests, each between backticks:
-`unit: a sentence` is a TEST_CASE, `tests/system/test_x.py::test_y` a function of pytest.
+A guarantee is a line `- sentence` of the page. tests/guarantees.txt has the sentence again, and below it its tests, each
+indented: `unit: a sentence` is a TEST_CASE, `tests/system/test_x.py::test_y` a function of pytest. Its section Flags has
+the flags of cli/flag_table.cpp instead of sentences.
 """
 
 import ast
@@ -9,44 +10,56 @@ import pathlib
 import re
 
 
+PAGE, TESTS = "docs/guarantees.md", "tests/guarantees.txt"
+
+
 def check(root):
     root = pathlib.Path(root)
     unit = unit_tests(root)
-    broken = []
-    rows = read_rows((root / "docs/guarantees.md").read_text())
-    if not rows:
-        broken.append("docs/guarantees.md: promises nothing")
+    promises = read_page((root / PAGE).read_text())
+    entries = read_tests((root / TESTS).read_text())
+    held = {behaviour for _, section, behaviour, _ in entries if section != "Flags"}
+    broken = [] if promises else [f"{PAGE}: promises nothing"]
     promised = {}
-    for number, behaviour, cell in rows:
-        where = f"docs/guarantees.md:{number}"
-        tests = re.findall(r"`([^`]+)`", cell)
-        if not behaviour:
-            broken.append(f"{where}: says no behaviour")
-        if not tests:
-            broken.append(f"{where}: names no test: {behaviour}")
+    for number, behaviour in promises:
+        where = f"{PAGE}:{number}"
+        if behaviour not in held:
+            broken.append(f"{where}: {TESTS} has no tests of it: {behaviour}")
         if behaviour in promised:
             broken.append(f"{where}: was promised in line {promised[behaviour]} already: {behaviour}")
-        promised[behaviour] = number
+        promised.setdefault(behaviour, number)
+    seen = set()
+    for number, section, behaviour, tests in entries:
+        where = f"{TESTS}:{number}"
+        if section != "Flags" and behaviour not in promised:
+            broken.append(f"{where}: {PAGE} does not promise it: {behaviour}")
+        if behaviour in seen:
+            broken.append(f"{where}: it stands there twice: {behaviour}")
+        seen.add(behaviour)
+        if not tests:
+            broken.append(f"{where}: names no test: {behaviour}")
         for test in tests:
             if wrong := missing(test, unit, root):
                 broken.append(f"{where}: {wrong}")
     return broken
 
 
-def read_rows(text):
-    """(line number, behaviour, last column) of every table row but the headings."""
-    lines = text.splitlines()
-    rows = []
-    for number, line in enumerate(lines, 1):
-        if not line.lstrip().startswith("|") or re.fullmatch(r"[\s|:-]+", line):
-            continue
-        if number < len(lines) and re.fullmatch(r"\s*\|[\s|:-]+", lines[number]):
-            continue  # a heading: the ruler follows it
-        # A bar inside backticks, or behind a backslash, is no border.
-        cells = re.findall(r"((?:`[^`]*`|\\\||[^|`])*)\|", line.strip()[1:] + "|")
-        cells = [cell.strip() for cell in cells if cell.strip()]
-        rows.append((number, cells[0] if len(cells) > 1 else "", cells[-1] if cells else ""))
-    return rows
+def read_page(text):
+    """(line number, sentence) of each promise."""
+    return [(number, line[2:].strip()) for number, line in enumerate(text.splitlines(), 1) if line.startswith("- ")]
+
+
+def read_tests(text):
+    """(line number, section, sentence or flag, tests) of each entry."""
+    section, entries = "", []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("## "):
+            section = line[3:]
+        elif line.startswith("  ") and entries:
+            entries[-1][3].append(line.strip())
+        elif line.strip() and not line.startswith("#"):
+            entries.append((number, section, line.strip(), []))
+    return entries
 
 
 def missing(test, unit, root):

@@ -1,4 +1,4 @@
-"""Every flag has a row in docs/guarantees.md with the test that fails if the flag has no effect.
+"""Every flag has an entry in tests/guarantees.txt with the test that fails if the flag has no effect.
 
 That the tests are there, and run, test_guarantees.py looks at.
 """
@@ -7,7 +7,7 @@ import pathlib
 import re
 
 import pytest
-from guarantees import read_rows
+from guarantees import read_tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -18,28 +18,27 @@ def flags_of(table):
     return [f"--{name}" for row in rows for name in re.findall(r'\.name = "([^"]+)"', row)]
 
 
-def flags_with_rows(page):
-    section = re.search(r"^## Flags\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
-    return [first.strip("`") for _, first, _ in read_rows(section.group(1))] if section else []
+def flags_with_entries(text):
+    return [flag for _, section, flag, _ in read_tests(text) if section == "Flags"]
 
 
-def check(table, page):
-    """What is wrong with the rows."""
+def check(table, text):
+    """What is wrong with the entries."""
     flags = flags_of(table)
-    rows = flags_with_rows(page)
-    wrong = [f"{flag} has no row" for flag in flags if flag not in rows]
-    wrong += [f"{flag} has {rows.count(flag)} rows" for flag in flags if rows.count(flag) > 1]
-    wrong += [f"{flag} has a row and is no flag" for flag in rows if flag not in flags]
+    rows = flags_with_entries(text)
+    wrong = [f"{flag} has no entry" for flag in flags if flag not in rows]
+    wrong += [f"{flag} has {rows.count(flag)} entries" for flag in flags if rows.count(flag) > 1]
+    wrong += [f"{flag} has an entry and is no flag" for flag in rows if flag not in flags]
     if not wrong and rows != flags:
-        wrong.append("the rows are not in the order of the flags")
+        wrong.append("the entries are not in the order of the flags")
     return wrong
 
 
-def test_every_flag_has_a_row_and_nothing_else_has():
+def test_every_flag_has_an_entry_and_nothing_else_has():
     table = (ROOT / "cli/flag_table.cpp").read_text()
     assert len(flags_of(table)) == table.count(".id = FlagId::") > 90
-    wrong = check(table, (ROOT / "docs/guarantees.md").read_text())
-    assert not wrong, "docs/guarantees.md, Flags:\n" + "\n".join(wrong)
+    wrong = check(table, (ROOT / "tests/guarantees.txt").read_text())
+    assert not wrong, "tests/guarantees.txt, Flags:\n" + "\n".join(wrong)
 
 
 # --- The check is seen to fail. ---------------------------------------------------------------
@@ -60,28 +59,26 @@ TABLE = """
 """
 
 
-def page(*flags, heading="## Flags"):
-    rows = "".join(f"| `{flag}` | `unit: it works` |\n" for flag in flags)
-    return (f"# Guarantees\n\n## Before\n\n| behaviour | test |\n|---|---|\n| It works | `unit: it works` |\n\n"
-            f"{heading}\n\nText.\n\n| flag | test |\n|---|---|\n{rows}\n## Behind\n\n"
-            "| behaviour | test |\n|---|---|\n| It works again | `unit: it works` |\n")
+def entries(*flags, heading="## Flags"):
+    rows = "".join(f"{flag}\n  unit: it works\n" for flag in flags)
+    return f"## Before\n\nIt works\n  unit: it works\n\n{heading}\n\n{rows}\n## Behind\n\nIt works again\n  unit: it works\n"
 
 
-def test_rows_that_are_right_are_accepted():
-    assert check(TABLE, page("--one", "--two-words", "--last")) == []
+def test_entries_that_are_right_are_accepted():
+    assert check(TABLE, entries("--one", "--two-words", "--last")) == []
 
 
 @pytest.mark.parametrize("flags, wrong", [
-    (["--one", "--last"], ["--two-words has no row"]),
-    (["--one", "--two-words"], ["--last has no row"]),
-    (["--one", "--two-words", "--one", "--last"], ["--one has 2 rows"]),
-    (["--one", "--two-words", "--three", "--last"], ["--three has a row and is no flag"]),
-    (["--one", "--two_words", "--last"], ["--two-words has no row", "--two_words has a row and is no flag"]),
-    (["--two-words", "--one", "--last"], ["the rows are not in the order of the flags"]),
+    (["--one", "--last"], ["--two-words has no entry"]),
+    (["--one", "--two-words"], ["--last has no entry"]),
+    (["--one", "--two-words", "--one", "--last"], ["--one has 2 entries"]),
+    (["--one", "--two-words", "--three", "--last"], ["--three has an entry and is no flag"]),
+    (["--one", "--two_words", "--last"], ["--two-words has no entry", "--two_words has an entry and is no flag"]),
+    (["--two-words", "--one", "--last"], ["the entries are not in the order of the flags"]),
 ], ids=str)
-def test_rows_that_are_wrong_are_found(flags, wrong):
-    assert check(TABLE, page(*flags)) == wrong
+def test_entries_that_are_wrong_are_found(flags, wrong):
+    assert check(TABLE, entries(*flags)) == wrong
 
 
-def test_rows_of_another_section_do_not_count():
-    assert len(check(TABLE, page("--one", "--two-words", "--last", heading="## Options"))) == 3
+def test_entries_of_another_section_do_not_count():
+    assert len(check(TABLE, entries("--one", "--two-words", "--last", heading="## Options"))) == 3

@@ -45,20 +45,25 @@ def helper(): pass
 
 @pytest.fixture
 def verdict(tmp_path):
-    """verdict(rows): what check() says of a guarantees.md with these table rows."""
+    """verdict((sentence, [test, ...]), ...): what check() says of these promises and their tests."""
     for path, text in {"src/base/x_test.cpp": UNIT, "tests/system/test_x.py": PYTHON,
                        "tests/other/test_x.py": PYTHON}.items():
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(text)
 
-    def judge(*rows):
+    def judge(*rows, page=None):
         (tmp_path / "docs").mkdir(exist_ok=True)
+        promised = [sentence for sentence, _ in rows] if page is None else page
         (tmp_path / "docs/guarantees.md").write_text(
-            "# Guarantees\n\nText, `not a test`.\n\n| behaviour | test |\n|---|:--|\n" +
-            "".join(f"| {row} |\n" for row in rows))
+            "# Guarantees\n\nText, `not a test`.\n\n" + "".join(f"- {sentence}\n" for sentence in promised))
+        (tmp_path / "tests/guarantees.txt").write_text("# What holds them.\n\n## Some\n\n" + "".join(
+            f"{sentence}\n" + "".join(f"  {test}\n" for test in tests) for sentence, tests in rows))
         return guarantees.check(tmp_path)
 
     return judge
+
+
+PLAIN = ["unit: a plain sentence"]
 
 
 @pytest.mark.parametrize("test", [
@@ -68,7 +73,7 @@ def verdict(tmp_path):
     "tests/system/test_x.py::TestGroup::test_inside",
 ])
 def test_a_test_that_exists_is_accepted(verdict, test):
-    assert verdict(f"it works | `{test}`") == []
+    assert verdict(("it works", [test])) == []
 
 
 @pytest.mark.parametrize("test,why", [
@@ -82,27 +87,28 @@ def test_a_test_that_exists_is_accepted(verdict, test):
     ("tests/system/test_x.py::test_skipped", "is skipped"),
 ])
 def test_a_test_that_is_gone_or_skipped_is_found(verdict, test, why):
-    broken = verdict("it works | `unit: a plain sentence`", f"it is fast | `{test}`")
-    assert len(broken) == 1 and broken[0].startswith("docs/guarantees.md:8: ") and why in broken[0]
+    broken = verdict(("it works", PLAIN), ("it is fast", [test]))
+    assert len(broken) == 1 and broken[0].startswith("tests/guarantees.txt:7: ") and why in broken[0]
 
 
 def test_every_test_of_a_line_is_looked_for(verdict):
-    assert "unit: b" in verdict("it works | `unit: a plain sentence`, `unit: b`")[0]
+    assert "unit: b" in verdict(("it works", [*PLAIN, "unit: b"]))[0]
 
 
 def test_a_line_without_a_test_is_found(verdict):
-    assert "names no test" in verdict("it works | to be written")[0]
-    assert "names no test" in verdict("it `works` | ")[0] or "no behaviour" in verdict("it `works` | ")[0]
-    assert "says no behaviour" in verdict("| `unit: a plain sentence`")[0]
+    assert "names no test" in verdict(("it works", []))[0]
+    broken = verdict(("it works", PLAIN), page=["it works", "it is fast"])
+    assert broken == ["docs/guarantees.md:6: tests/guarantees.txt has no tests of it: it is fast"]
 
 
-def test_a_bar_in_a_flag_is_no_border(verdict):
-    assert verdict("`--x a|b` works | `unit: a plain sentence`") == []
+def test_tests_of_a_line_that_is_gone_are_found(verdict):
+    broken = verdict(("it works", PLAIN), ("it is fast", PLAIN), page=["it works"])
+    assert broken == ["tests/guarantees.txt:7: docs/guarantees.md does not promise it: it is fast"]
 
 
 def test_a_promise_made_twice_is_found(verdict):
-    row = "it works | `unit: a plain sentence`"
-    assert "line 7 already" in verdict(row, row)[0]
+    broken = verdict(("it works", PLAIN), ("it works", PLAIN))
+    assert "line 5 already" in broken[0] and "stands there twice" in broken[1]
 
 
 def test_an_empty_page_is_found(verdict):
