@@ -134,7 +134,8 @@ struct ServiceSettings {
   std::string only_job = {};                            // agents of other jobs are rejected; empty: all jobs are served
   std::optional<protocol::AgentId> own_agent = {};      // see CoordinatorConfig
   std::optional<protocol::Successor> own_process = {};  // the same
-  // How the only node that can come is called, which has no address; none: nodes are called as they say.
+  // How the only node that can come is called, which has no address; none: nodes are called as they say. Called at each
+  // collection of stacks, on the loop.
   std::function<std::string()> name_of_only_node = {};
   // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
   // the node's own agent is free to elect another one (DoorIs).
@@ -273,8 +274,8 @@ class Service {
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   DoorIs door_;
   Announcements announced_;
-  std::deque<std::pair<std::string, coordinator::NodeEmptied>>
-      words_;                             // of guardians, for jobs that this service may take over
+  // Of guardians, for jobs that this service may take over.
+  std::deque<std::pair<std::string, coordinator::NodeEmptied>> words_;
   std::set<std::string> handed_over_;     // jobs that another node is to have from now on
   std::set<std::string> left_to_others_;  // the same, and those that another node may have
   CheckPace<1> pace_;

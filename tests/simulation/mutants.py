@@ -49,6 +49,9 @@ def main():
     program, with_mistakes, *rest = sys.argv[1:]
     name = pathlib.Path(with_mistakes).name
     seeds = read_seeds()
+    for of, letter in seeds:
+        if of not in mistakes.MISTAKES or all(mistake.letter != letter for mistake in mistakes.MISTAKES[of]):
+            sys.exit(f"{SEEDS}: there is no mistake {letter} of {of}")
     failed = False
     for letter in dict.fromkeys(mistake.letter for mistake in mistakes.MISTAKES[name]):
         known = seeds.get((name, letter))

@@ -1,5 +1,5 @@
 """docs/architecture.md answers where something is decided and where a change goes, with paths that exist, and names
-whatever polls. Each folder of sources says in a README what it is about."""
+whatever polls, by the names of our constants. Each folder of sources says in a README what it is about."""
 
 import pathlib
 import re
@@ -50,8 +50,9 @@ def test_a_row_that_leads_somewhere_is_accepted(tmp_path):
 
 
 TOPS = ["src", "cli", "rendezvous", "health"]
-POLLS = re.compile(r"sleep_for\(|poll\(nullptr, 0|_?timer_\.start\((std::max\(lease\.renewal_ms|[^,]*\bkLook)|\bkEveryMs, \[|"
-                   r"_\.start\(kLook|wait\(kLook|plan_look\(kLook")
+# A pause, or a timer that begins again: our constants of such times are called so.
+POLLS = re.compile(r"sleep_for\(|poll\(nullptr, 0|start\(std::max\(lease\.renewal_ms|"
+                   r"\b(start|wait|plan_look)\([^;{]*\bk(\w*Look|Every|Hold|AMoment|Another|Between)\w*")
 
 
 def sources(root):
@@ -95,8 +96,9 @@ def readmes(root):
         if [kind and kind[1] for kind in kinds] != ["", "Must not know:", "Begin:"] or lines[:2] != [f"# {name}", ""]:
             broken.append(f"{name}/README.md: it is to say in five lines what is decided, what is not known, where to begin")
             continue
-        for word in re.findall(r"`([\w./-]+)`", lines[-1]):
-            if "." in word and not (folder / word).exists():
+        for word in re.findall(r"`([\w./-]+)`", "\n".join(lines)):
+            base = root if word.split("/")[0] in TOPS else folder
+            if re.search(r"[./]", word) and not any(base.glob(f"{word}*")):
                 broken.append(f"{name}/README.md: there is no {word}")
     return broken
 
@@ -109,6 +111,7 @@ def test_each_folder_says_what_it_decides_and_where_to_begin():
     ("# src/a\n\n- Decides b.\n- Must not know: c.\n", "in five lines"),
     ("# src/b\n\n- Decides b.\n- Must not know: c.\n- Begin: `a.h`.\n", "in five lines"),
     ("# src/a\n\n- Decides b.\n- Must not know: c.\n- Begin: `gone.h`.\n", "there is no gone.h"),
+    ("# src/a\n\n- Decides b.\n- Must not know: `src/b/c`.\n- Begin: `a.h`.\n", "there is no src/b/c"),
     ("", "in five lines"),
 ])
 def test_a_folder_that_says_less_is_found(tmp_path, text, found):
