@@ -24,8 +24,8 @@
 
 namespace elastic::transport {
 
-// What listens at an endpoint: Service on sockets, for any number of jobs. Or it listens nowhere, for the only node of a
-// job, which is in this process.
+// What listens at an endpoint: Service on sockets, for any number of jobs. Or it listens nowhere, for the only node of
+// a job, which is in this process.
 class CoordinatorServer {
  public:
   struct Settings {
