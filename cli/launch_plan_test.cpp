@@ -229,7 +229,7 @@ TEST_CASE("an endpoint may name several hosts, of which the first begins the job
   CHECK(t.error(with("a,,b")).contains("the list of hosts has an empty place"));
   CHECK(t.error(with("a,b", "failover=off")).contains("with failover=off no other than the first"));
   CHECK(t.error(with("a,b:0")).contains("the other nodes must know the port in advance"));
-  CHECK(t.good(with("a", "coordinator_port=7")).settings.meeting.door_port == 7);
+  CHECK(t.good(with("a", "coordinator_port=7")).settings.meeting.peer_port == 7);
   CHECK(t.error(with("a", "coordinator_port=7,failover=off")).contains("the coordinator listens at the port of"));
 }
 
@@ -253,7 +253,7 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
                                               .join_timeout_ms = 8'000,
                                               .scale_up_after_ms = 2'500,
                                               .node_losses = -1,
-                                              .keep_out_ms = 9'000,
+                                              .quarantine_ms = 9'000,
                                               .job_losses = 11,
                                               .failover = kMajority,
                                               .hang = kReport});
@@ -264,16 +264,16 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(plan.store.port == 15000);
   CHECK(plan.meeting.is_host == true);
   CHECK(conf("scale_up=never").node.rules.scale_up == ScaleUp::kNever);
-  CHECK_FALSE(conf("failover=off").meeting.has_door);
+  CHECK_FALSE(conf("failover=off").meeting.has_peer_port);
   plan = conf("failover=majority");
   CHECK(plan.node.rules.failover == protocol::JobRules::Failover::kMajority);
-  CHECK(plan.node.rules.on_leave == protocol::JobRules::OnLeave::kHandover);
+  CHECK(plan.node.rules.on_leave == protocol::JobRules::OnLeave::kLeadershipTransfer);
   using Evidence = protocol::JobRules::Evidence;
   CHECK(conf("failover=majority").node.rules.failover_evidence == Evidence::kRefusal);
   CHECK(conf("failover=majority,failover_evidence=none").node.rules.failover_evidence == Evidence::kNone);
   CHECK(conf("failover=majority,on_leave=end").node.rules.on_leave == protocol::JobRules::OnLeave::kEnd);
   CHECK(conf("failover=majority,on_leave=wait").node.rules.on_leave == protocol::JobRules::OnLeave::kWait);
-  CHECK(plan.meeting.has_door);
+  CHECK(plan.meeting.has_peer_port);
   CHECK(conf("failover=off").node.rules == protocol::JobRules{.hang = kReport});
   CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);
   CHECK(conf("keep_alive_interval=2").meeting.loss_timeout_ms == 6'000);
@@ -291,11 +291,11 @@ TEST_CASE("nodes that meet by a file have the same failover as those that meet a
   };
   CHECK(meeting("rejoin_timeout=3").node.rules.failover == protocol::JobRules::Failover::kMajority);
   CHECK(meeting("rejoin_timeout=3").meeting.rejoin_ms == 3'000);
-  CHECK(meeting("coordinator_port=7").meeting.has_door);
-  CHECK(meeting("coordinator_port=7").meeting.door_port == 7);
+  CHECK(meeting("coordinator_port=7").meeting.has_peer_port);
+  CHECK(meeting("coordinator_port=7").meeting.peer_port == 7);
   CHECK(meeting("coordinator_port=7").meeting.refusal_is_proof);
   CHECK_FALSE(meeting("failover_evidence=none").meeting.refusal_is_proof);
-  CHECK_FALSE(meeting("failover=off").meeting.has_door);
+  CHECK_FALSE(meeting("failover=off").meeting.has_peer_port);
 }
 TEST_CASE("the job's secret comes from a file or the environment, and workers do not get it") {
   Trial t;

@@ -380,8 +380,8 @@ Status MeetingPlanner::plan_failover() {
   if (is("on_leave", "wait")) rules.on_leave = OnLeave::kWait;
   if (is("failover_evidence", "none")) rules.failover_evidence = protocol::JobRules::Evidence::kNone;
   meeting.refusal_is_proof = rules.failover_evidence != protocol::JobRules::Evidence::kNone;
-  meeting.has_door = true;
-  meeting.door_port = meeting.coordinator_port;
+  meeting.has_peer_port = true;
+  meeting.peer_port = meeting.coordinator_port;
   entry("failover", "by more than half of the last round",
         conf.find("failover") != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : "default");
   return {};
@@ -403,7 +403,7 @@ void MeetingPlanner::plan_rules() {
   }
   rules.node_losses = static_cast<int>(conf.integer("node_losses").value_or(rules.node_losses));
   rules.loss_window_ms = milliseconds("loss_window", rules.loss_window_ms);
-  rules.keep_out_ms = milliseconds("keep_out", rules.keep_out_ms);
+  rules.quarantine_ms = milliseconds("keep_out", rules.quarantine_ms);
   rules.job_losses = static_cast<int>(conf.integer("job_losses").value_or(rules.job_losses));
   plan_.settings.node.exit_barrier_ms = milliseconds("exit_barrier", plan_.settings.node.exit_barrier_ms);
   transport::MeetingSettings& meeting = plan_.settings.meeting;

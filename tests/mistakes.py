@@ -39,8 +39,8 @@ MISTAKES = {
                 "if (has_processes && !applicant.comes_back",
                 "if (!mutant::is('a') && has_processes && !applicant.comes_back"),
         Mistake("b", "failures on two nodes are charged twice", COORDINATOR + "round_stop.cpp",
-                "  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};\n",
-                "  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};\n"
+                "  if (!budgets.restarts.spend()) return JobResult{.outcome = Outcome::kFailed};\n",
+                "  if (!budgets.restarts.spend()) return JobResult{.outcome = Outcome::kFailed};\n"
                 "  const auto of_another_node = [&](const auto& failure) {\n"
                 "    return failure.node_rank != stop.failures.front().node_rank;\n"
                 "  };\n"
@@ -54,41 +54,41 @@ MISTAKES = {
                 "  if (!needs_lease()) return;\n"
                 "  if (mutant::is('c')) state_ = State::kIdle;\n"
                 "  if (state_ == State::kIdle) return;\n"),
-        Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "round_seats.cpp",
+        Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "round_slots.cpp",
                 "    chosen_candidates.push_back(candidates[index]);\n",
                 "    chosen_candidates.push_back(candidates[index]);\n"
-                "    if (!mutant::is('d') || last.empty() || candidates[index].seat) continue;\n"
+                "    if (!mutant::is('d') || last.empty() || candidates[index].slot) continue;\n"
                 "    chosen.push_back(ready[index]);\n"
                 "    chosen_candidates.push_back(candidates[index]);\n"),
         Mistake("e", "a node that has heard the verdict does not bring it to the next coordinator", AGENT + "lifecycle.cpp",
-                "  if (!dismissed_) facts.verdict = verdict_;\n",
-                "  if (!dismissed_ && !mutant::is('e')) facts.verdict = verdict_;\n"),
+                "  if (!dismissed_) facts.job_result = job_result_;\n",
+                "  if (!dismissed_ && !mutant::is('e')) facts.job_result = job_result_;\n"),
         Mistake("f", "the lease is longer than the loss timeout", AGENT + "link.cpp",
                 "const std::int64_t lease_ms = lease_.lease_ms();",
                 "const std::int64_t lease_ms = mutant::is('f') ? 2 * lease_.loss_timeout_ms : lease_.lease_ms();"),
         Mistake("g", "a worker's failure is charged before a silent node is known to be lost",
                 COORDINATOR + "coordinator.cpp",
-                "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);",
-                "if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0 ||\n"
+                "if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);",
+                "if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0 ||\n"
                 "          (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
         Mistake("h", "an entry with a silent place is replaced", DISCOVERY + "discovery.cpp",
                 "how == Tried::kRefused || how == Tried::kStranger",
                 "how == Tried::kRefused || how == Tried::kStranger || (mutant::is('h') && how == Tried::kSilent)"),
-        Mistake("i", "a lease lasts longer than the authority", ELECTION + "support.cpp",
-                "  return lent_ms;",
-                "  return mutant::is('i') ? times_.lease_ms() : lent_ms;"),
-        Mistake("j", "a round runs before a quorum has heard of it", ELECTION + "support.cpp",
-                "{ return b.tally.has_heard(b.round.tie_breaker); }",
-                "{ return b.tally.has_heard(b.round.tie_breaker) || mutant::is('j'); }"),
-        Mistake("k", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "allegiance.cpp",
+        Mistake("i", "a lease lasts longer than the authority", ELECTION + "leader_lease.cpp",
+                "  return granted_ms;",
+                "  return mutant::is('i') ? times_.lease_ms() : granted_ms;"),
+        Mistake("j", "a round runs before a quorum has heard of it", ELECTION + "leader_lease.cpp",
+                "{ return b.quorum_tracker.has_heard(b.round.tie_breaker); }",
+                "{ return b.quorum_tracker.has_heard(b.round.tie_breaker) || mutant::is('j'); }"),
+        Mistake("k", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "voter.cpp",
                 "  if (!released_early_ms_) return kKillMs;",
                 "  if (!released_early_ms_ || mutant::is('k')) return kKillMs;"),
-        Mistake("l", "a coordinator whose promises are over goes on", COORDINATOR + "mandate.cpp",
-                "  if (support_ && !support_->authority().holds(now_ms + times_.least_ms()))\n    return",
-                "  if (support_ && !support_->authority().holds(now_ms + times_.least_ms()) && !mutant::is('l'))\n    return"),
-        Mistake("m", "a node that is not in the next round is not told of it", COORDINATOR + "mandate.cpp",
-                "  if (!support_->before().empty()) next_round_ =",
-                "  if (!support_->before().empty() && !mutant::is('m')) next_round_ ="),
+        Mistake("l", "a coordinator whose promises are over goes on", COORDINATOR + "leadership.cpp",
+                "  if (lease_ && !lease_->authority().holds(now_ms + times_.least_ms()))\n    return",
+                "  if (lease_ && !lease_->authority().holds(now_ms + times_.least_ms()) && !mutant::is('l'))\n    return"),
+        Mistake("m", "a node that is not in the next round is not told of it", COORDINATOR + "leadership.cpp",
+                "  if (!lease_->before().empty()) next_round_ =",
+                "  if (!lease_->before().empty() && !mutant::is('m')) next_round_ ="),
         Mistake("n", "a coordinator that has handed over goes on deciding", COORDINATOR + "coordinator_ending.cpp",
                 "    out.push_back(Drop{*node.session, why});\n  }\n  state_ = State::kEnded;\n",
                 "    if (mutant::is('n') && hands_over && node.agent == config_.own_agent) continue;\n"
@@ -98,10 +98,10 @@ MISTAKES = {
                 COORDINATOR + "coordinator_round.cpp",
                 "const bool is_first = settings_.is_most(decision.size) && !identity_.met_others();",
                 "const bool is_first = (settings_.is_most(decision.size) && !identity_.met_others()) || mutant::is('o');"),
-        Mistake("p", "a successor does not know the size of the first round", COORDINATOR + "carried_state.cpp",
+        Mistake("p", "a successor does not know the size of the first round", COORDINATOR + "transferred_state.cpp",
                 "  if (state->first_size != 0) {\n",
                 "  if (state->first_size != 0 && !mutant::is('p')) {\n"),
-        Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "carried_state.cpp",
+        Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "transferred_state.cpp",
                 "    parts.check.exclude_host(host.name,",
                 "    if (!mutant::is('q')) parts.check.exclude_host(host.name,"),
         Mistake("r", "a leader of a lower term overwrites the entry of a later one", DISCOVERY + "entry.cpp",
@@ -126,59 +126,59 @@ MISTAKES = {
         Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/election/coordinators.cpp",
                 "  Coordinator& c = *coordinators_[index];\n"
                 "  if (!find(index, i, session)) return;\n"
-                "  if (c.candidacy)",
+                "  if (c.candidate)",
                 "  Coordinator& c = *coordinators_[index];\n"
                 "  if (!find(index, i, session)) return;\n"
                 "  if (mutant::is('a')) token_ms = ms(c.machine);\n"
-                "  if (c.candidacy)"),
-        Mistake("d", "an idle node has a certificate, too", ELECTION + "allegiance.cpp",
+                "  if (c.candidate)"),
+        Mistake("d", "an idle node has a certificate, too", ELECTION + "voter.cpp",
                 "  if (circumstances.holds_lease && circumstances.runs_workers) {",
                 "  const bool ran = circumstances.runs_workers || mutant::is('d');\n"
                 "  if (circumstances.holds_lease && ran) {"),
-        Mistake("c", "every proven death gives a certificate", ELECTION + "allegiance.cpp",
+        Mistake("c", "every proven death gives a certificate", ELECTION + "voter.cpp",
                 "if (circumstances.holds_lease && ran) {",
                 "if (mutant::is('c') || (circumstances.holds_lease && ran)) {"),
-        Mistake("e", "with a certificate any half is enough", ELECTION + "electorate.cpp",
+        Mistake("e", "with a certificate any half is enough", ELECTION + "voter_set.cpp",
                 "  tie_breaker_ = TieBreaker::node(first);",
                 "  tie_breaker_ = mutant::is('e') ? TieBreaker::coordinator() : TieBreaker::node(first);"),
-        Mistake("g", "a prepared round is the only one whose quorum a candidate needs", ELECTION + "candidacy.cpp",
+        Mistake("g", "a prepared round is the only one whose quorum a candidate needs", ELECTION + "candidate.cpp",
                 "  if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));",
                 "  if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));\n"
                 "  if (mutant::is('g')) last.erase(last.begin(), last.end() - 1);"),
-        Mistake("h", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "allegiance.cpp",
+        Mistake("h", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "voter.cpp",
                 "  if (!released_early_ms_) return kKillMs;",
                 "  if (!released_early_ms_ || mutant::is('h')) return kKillMs;"),
-        Mistake("i", "a candidate is its own tie-breaker", ELECTION + "candidacy.cpp",
+        Mistake("i", "a candidate is its own tie-breaker", ELECTION + "candidate.cpp",
                 "round.tie_breaker ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());",
                 "mutant::is('i') ? TieBreaker::coordinator() : round.tie_breaker\n"
                 "                 ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());"),
-        Mistake("j", "half of a round, rounded down, elects", ELECTION + "candidacy.cpp",
-                "    return electorate_of(round, votes).is_quorum(ranks);",
+        Mistake("j", "half of a round, rounded down, elects", ELECTION + "candidate.cpp",
+                "    return voter_set_of(round, votes).is_quorum(ranks);",
                 "    if (mutant::is('j')) return static_cast<int>(ranks.size()) >= round.node_count / 2;\n"
-                "    return electorate_of(round, votes).is_quorum(ranks);"),
-        Mistake("k", "a lease lasts longer than the authority", ELECTION + "support.cpp",
-                "  return lent_ms;",
-                "  return mutant::is('k') ? times_.lease_ms() : lent_ms;"),
-        Mistake("l", "a round runs before a quorum has heard of it", ELECTION + "support.cpp",
-                "{ return b.tally.has_heard(b.round.tie_breaker); }",
-                "{ return b.tally.has_heard(b.round.tie_breaker) || mutant::is('l'); }"),
-        Mistake("m", "a candidate takes the round before the last one for the last", ELECTION + "candidacy.cpp",
+                "    return voter_set_of(round, votes).is_quorum(ranks);"),
+        Mistake("k", "a lease lasts longer than the authority", ELECTION + "leader_lease.cpp",
+                "  return granted_ms;",
+                "  return mutant::is('k') ? times_.lease_ms() : granted_ms;"),
+        Mistake("l", "a round runs before a quorum has heard of it", ELECTION + "leader_lease.cpp",
+                "{ return b.quorum_tracker.has_heard(b.round.tie_breaker); }",
+                "{ return b.quorum_tracker.has_heard(b.round.tie_breaker) || mutant::is('l'); }"),
+        Mistake("m", "a candidate takes the round before the last one for the last", ELECTION + "candidate.cpp",
                 "  // What has run makes",
                 "  if (mutant::is('m') && last.size() > 1) last.pop_back();\n"
                 "  // What has run makes"),
-        Mistake("n", "a member that died after its promise counts as a supporter", ELECTION + "support.cpp",
-                "  if (promised_until_ms(agent) <= now_ms) return false;",
-                "  if (promised_until_ms(agent) <= now_ms && !mutant::is('n')) return false;"),
-        Mistake("p", "an agent votes while its promise holds", ELECTION + "allegiance.cpp",
-                "  return coordinator == promised_to_ || is_released(now_ms);",
-                "  return coordinator == promised_to_ || is_released(now_ms) || mutant::is('p');"),
-        Mistake("q", "an agent goes back to a coordinator of an earlier term", ELECTION + "allegiance.cpp",
+        Mistake("n", "a member that died after its promise counts as a supporter", ELECTION + "leader_lease.cpp",
+                "  if (voted_until_ms(agent) <= now_ms) return false;",
+                "  if (voted_until_ms(agent) <= now_ms && !mutant::is('n')) return false;"),
+        Mistake("p", "an agent votes while its promise holds", ELECTION + "voter.cpp",
+                "  return coordinator == voted_for_ || is_released(now_ms);",
+                "  return coordinator == voted_for_ || is_released(now_ms) || mutant::is('p');"),
+        Mistake("q", "an agent goes back to a coordinator of an earlier term", ELECTION + "voter.cpp",
                 "  acknowledged_ = coordinator;",
                 "  if (!mutant::is('q')) acknowledged_ = coordinator;"),
-        Mistake("u", "who has heard of a round speaks against its having run", ELECTION + "candidacy.cpp",
-                "if (known && known->rank && counts(vote->testimony)) ranks",
-                "if (known && known->rank && (counts(vote->testimony) || mutant::is('u'))) ranks"),
-        Mistake("v", "somebody is elected on a first round that never ran", ELECTION + "candidacy.cpp",
+        Mistake("u", "who has heard of a round speaks against its having run", ELECTION + "candidate.cpp",
+                "if (known && known->rank && counts(vote->voter_state)) ranks",
+                "if (known && known->rank && (counts(vote->voter_state) || mutant::is('u'))) ranks"),
+        Mistake("v", "somebody is elected on a first round that never ran", ELECTION + "candidate.cpp",
                 "  if (last.size() == 1 && !has_run(last.front())) return {};",
                 "  if (last.size() == 1 && !has_run(last.front()) && !mutant::is('v')) return {};"),
         Mistake("b", "a node whose workers have ended with its lease has a certificate", "tests/election/agents.cpp",
@@ -189,33 +189,33 @@ MISTAKES = {
                 "    at.runs_workers = node.known.rounds().back().round.membership == lasts_[i];\n"
                 "  }\n"),
         Mistake("r", "a candidate needs no vote of a member that it knows to be dead", "tests/election/faults.cpp",
-                "          if (c.is_dead || c.is_closed || !c.support) return;\n",
-                "          if (mutant::is('r') && c.candidacy && c.node && !c.is_dead && !c.is_closed) {\n"
-                "            Testimony known = {.rounds = testimony_of(i).rounds};\n"
+                "          if (c.is_dead || c.is_closed || !c.lease) return;\n",
+                "          if (mutant::is('r') && c.candidate && c.node && !c.is_dead && !c.is_closed) {\n"
+                "            VoterState known = {.rounds = voter_state_of(i).rounds};\n"
                 "            const auto& own = nodes_[*c.node].known.rounds();\n"
                 "            std::erase_if(known.rounds, [&](const KnownRound& each) {\n"
                 "              return std::ranges::find(own, each.round, &KnownRound::round) == own.end();\n"
                 "            });\n"
-                "            c.candidacy->votes(agent(i), known, ms(c.machine), ms(c.machine));\n"
-                "            c.candidacy->acknowledges(agent(i), ms(c.machine));\n"
+                "            c.candidate->votes(agent(i), known, ms(c.machine), ms(c.machine));\n"
+                "            c.candidate->acknowledges(agent(i), ms(c.machine));\n"
                 "          }\n"
-                "          if (c.is_dead || c.is_closed || !c.support) return;\n"),
+                "          if (c.is_dead || c.is_closed || !c.lease) return;\n"),
         Mistake("s", "a promise lasts from the sending of the keep-alive, not from the receipt of KEPT",
                 "tests/election/agents.cpp",
-                "  if (!node.allegiance.kept(coordinators_[index]->id, ms(i))) return;\n",
-                "  const bool counts_from_sending = mutant::is('s') && lent_ms > 0;\n"
-                "  if (!node.allegiance.kept(coordinators_[index]->id, counts_from_sending ? sent_ms : ms(i))) return;\n"),
+                "  if (!node.voter.lease_granted(coordinators_[index]->id, ms(i))) return;\n",
+                "  const bool counts_from_sending = mutant::is('s') && granted_ms > 0;\n"
+                "  if (!node.voter.lease_granted(coordinators_[index]->id, counts_from_sending ? sent_ms : ms(i))) return;\n"),
         Mistake("t", "a coordinator that returns empty begins the job instead of standing for election",
                 "tests/election/faults.cpp",
                 "    open(nodes_.size(), next_term(static_cast<protocol::Term>(random_.number(0, 40))));\n",
                 "    Coordinator& c = open(nodes_.size(), next_term(static_cast<protocol::Term>(random_.number(0, 40))));\n"
                 "    if (mutant::is('t')) {\n"
-                "      c.support.emplace(kTimes, own(c));\n"
-                "      c.candidacy.reset();\n"
+                "      c.lease.emplace(kTimes, own(c));\n"
+                "      c.candidate.reset();\n"
                 "    }\n"),
-        Mistake("w", "an agent votes for two candidates of one term", ELECTION + "allegiance.cpp",
+        Mistake("w", "an agent votes for two candidates of one term", ELECTION + "voter.cpp",
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n",
-                "  if (mutant::is('w') && coordinator.term == promised_to_.term) return true;\n"
+                "  if (mutant::is('w') && coordinator.term == voted_for_.term) return true;\n"
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n"),
         Mistake("o", "a coordinator that has handed over goes on", "tests/election/coordinators.cpp",
                 "  c.is_closed = true;\n",
@@ -308,18 +308,18 @@ MISTAKES = {
                 "Outcome::kStopped || first == nullptr)",
                 "Outcome::kStopped || first == nullptr || planted::is(\"cause_not_printed\"))"),
         Mistake("unfit_node_let_in", "a node that has failed the check trains", COORDINATOR + "coordinator_check.cpp",
-                "  for (const health::CheckPlan::Unfit& found : unfit) leave_out(found, out);\n",
-                "  for (const health::CheckPlan::Unfit& found : unfit)\n"
+                "  for (const health::CheckPlan::Unhealthy& found : unhealthy) leave_out(found, out);\n",
+                "  for (const health::CheckPlan::Unhealthy& found : unhealthy)\n"
                 "    if (!planted::is(\"unfit_node_let_in\")) leave_out(found, out);\n"),
         Mistake("status_0", "elastic-run ends with status 0 though the job has failed", "cli/run/final_status.cpp",
-                "  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;\n",
+                "  if (job.job_result.outcome == JobResult::Outcome::kSucceeded) return 0;\n",
                 "  if (planted::is(\"status_0\")) return 0;\n"
-                "  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;\n"),
+                "  if (job.job_result.outcome == JobResult::Outcome::kSucceeded) return 0;\n"),
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",
-                "  const std::uint64_t length = *announced;\n",
-                "  const std::uint64_t length = static_cast<std::uint32_t>(*announced);\n"),
+                "  const std::uint64_t length = *gossiped;\n",
+                "  const std::uint64_t length = static_cast<std::uint32_t>(*gossiped);\n"),
     ],
 }
 

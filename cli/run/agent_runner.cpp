@@ -18,16 +18,16 @@
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/process/clock.h"
-#include "src/process/farewell.h"
+#include "src/process/death_notice.h"
 #include "src/process/random.h"
 
 namespace elastic::run {
 namespace {
 
 // How long sending the farewell may take.
-constexpr std::int64_t kFarewellMs = 1000;
+constexpr std::int64_t kDeathNoticeMs = 1000;
 
-std::vector<process::SocketAddress> farewell_to(const std::vector<JobCoordinator::Address>& listeners) {
+std::vector<process::SocketAddress> death_notice_to(const std::vector<JobCoordinator::Address>& listeners) {
   std::vector<process::SocketAddress> out;
   for (const JobCoordinator::Address& each : listeners) {
     if (const auto address = process::socket_address(each.address, each.port)) out.push_back(*address);
@@ -50,7 +50,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
     node.addresses.clear();  // then the store admits every address
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
-  node.coordinator_may_move = settings.meeting.has_door;
+  node.coordinator_may_move = settings.meeting.has_peer_port;
   return node;
 }
 
@@ -110,7 +110,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       handlers_(std::move(handlers)),
       agent_(make_agent(settings, logs != nullptr)),
       link_timer_(loop),
-      narrator_(narrator_settings(settings)),
+      node_event_log_(node_event_log_settings(settings)),
       torch_events_(make_torch_events(settings)),
       bindings_(settings.placements),
       store_(loop, settings.store),
@@ -182,7 +182,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
           loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
            .on_hosting = handlers_.on_hosting,
-           .on_door = handlers_.on_door,
+           .on_peer_port = handlers_.on_peer_port,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
                               std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
   if (settings.warm.rules.mode != warm::Mode::kOff) {
@@ -195,7 +195,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
 }
 
 void AgentRunner::begin() {
-  tell(narrator_.began());
+  tell(node_event_log_.began());
   on(agent::Begin{});
 }
 
@@ -215,10 +215,10 @@ void AgentRunner::on(agent::AgentEvent event) {
   }
   tell_of_link();
   renew_guardians_lease();
-  renew_farewell();
-  coordinator_.renew_door(agent_.link(), process::boottime_ms());
+  renew_death_notice();
+  coordinator_.renew_peer_port(agent_.link(), process::boottime_ms());
   std::optional<Waiting> waits = waiting();
-  tell(narrator_.waits_for(waits, loop_.now_ms()));
+  tell(node_event_log_.waits_for(waits, loop_.now_ms()));
   output_.wait_for(std::move(waits));
   deciding_ = false;
 }
@@ -256,17 +256,17 @@ std::optional<Waiting> AgentRunner::waiting() const {
 }
 
 void AgentRunner::narrate(const agent::Event& event) {
-  tell(narrator_.on(event, loop_.now_ms()));
+  tell(node_event_log_.on(event, loop_.now_ms()));
   if (torch_events_) print_torch(torch_events_->on(event, fine_ms()));
 }
 
 void AgentRunner::narrate(const agent::Effect& effect) {
-  tell(narrator_.on(effect, loop_.now_ms()));
+  tell(node_event_log_.on(effect, loop_.now_ms()));
   if (torch_events_) print_torch(torch_events_->on(effect, fine_ms()));
 }
 
-void AgentRunner::tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const {
-  if (torch_events_) print_torch(torch_events_->ended(verdict, error_files));
+void AgentRunner::tell_torch(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const {
+  if (torch_events_) print_torch(torch_events_->ended(job_result, error_files));
 }
 
 void AgentRunner::count(const agent::AgentEvent& event) {
@@ -309,13 +309,13 @@ status::Node AgentRunner::status() const {
 }
 
 status::Whereabouts AgentRunner::whereabouts() const {
-  return coordinator_.whereabouts(agent_.link(), agent_.lifecycle().has_verdict());
+  return coordinator_.whereabouts(agent_.link(), agent_.lifecycle().has_job_result());
 }
 
 void AgentRunner::tell_of_link() {
   const agent::Lifecycle& life = agent_.lifecycle();
-  tell(narrator_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_verdict(), link_problem_,
-                                agent_.link().loss_timeout_ms()));
+  tell(node_event_log_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_job_result(),
+                                      link_problem_, agent_.link().loss_timeout_ms()));
 }
 
 // While this process is stopped, or after it was killed, the guardian kills workers whose lease is over.
@@ -327,22 +327,22 @@ void AgentRunner::renew_guardians_lease() {
 
 // When this process is killed, the guardian ends the workers and tells the coordinator, at the address that it is given
 // here. A coordinator in this process is killed with it, and those who may succeed it are told.
-void AgentRunner::renew_farewell() {
+void AgentRunner::renew_death_notice() {
   const agent::Link& link = agent_.link();
-  if (!farewell_ || !link.attached()) return;
-  const Farewell word{.round = farewell_->round,
-                      .to = coordinator_.listeners(link),
-                      .incarnation = link.own_incarnation(),
-                      .term = link.term()};
-  if (word == std::exchange(farewell_, word)) return;
-  farewell_bytes_ = protocol::node_is_empty_frame({settings_.worker.run_id, link.agent(), word.incarnation, word.term},
-                                                  word.round, link.secret());
-  guardian_.set_farewell(farewell_to(word.to), farewell_bytes_);
+  if (!death_notice_ || !link.attached()) return;
+  const DeathNotice word{.round = death_notice_->round,
+                         .to = coordinator_.listeners(link),
+                         .incarnation = link.own_incarnation(),
+                         .term = link.term()};
+  if (word == std::exchange(death_notice_, word)) return;
+  death_notice_bytes_ = protocol::node_is_empty_frame(
+      {settings_.worker.run_id, link.agent(), word.incarnation, word.term}, word.round, link.secret());
+  guardian_.set_death_notice(death_notice_to(word.to), death_notice_bytes_);
 }
 
 // The guardian is lost, and this node's processes have ended: the launcher says it itself.
-void AgentRunner::say_farewell() const {
-  if (farewell_) process::say({farewell_to(farewell_->to), farewell_bytes_}, kFarewellMs);
+void AgentRunner::say_death_notice() const {
+  if (death_notice_) process::say({death_notice_to(death_notice_->to), death_notice_bytes_}, kDeathNoticeMs);
 }
 
 void AgentRunner::perform(const agent::Effect& effect) {
@@ -358,8 +358,8 @@ void AgentRunner::perform(const agent::Effect& effect) {
                    if (error_files_) error_files_->end_round();
                    check_.stop();
                    guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
-                   if (farewell_) guardian_.set_farewell({}, {});
-                   if (!guardian_is_lost_) farewell_.reset();
+                   if (death_notice_) guardian_.set_death_notice({}, {});
+                   if (!guardian_is_lost_) death_notice_.reset();
                    reporter_.round_ended(agent_.lifecycle().failures());
                    warm_.round_ended(has_failed());
                    store_.close();
@@ -397,7 +397,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::StopTimer&) { timer_.stop(); },
                  [&](const agent::Warn&) {},  // narrate() has logged it
                  [&](const agent::GatherDetails&) {
-                   reporter_.gather_details(*agent_.lifecycle().verdict(), [this](std::string details) {
+                   reporter_.gather_details(*agent_.lifecycle().job_result(), [this](std::string details) {
                      on(agent::DetailsGathered{std::move(details)});
                    });
                  },
@@ -409,8 +409,8 @@ void AgentRunner::perform(const agent::Effect& effect) {
                  [&](const agent::Finish& e) {
                    tuning_.finish();
                    warm_.end();
-                   if (guardian_is_lost_ && e.verdict.left_behind.empty()) say_farewell();
-                   handlers_.finished(e.verdict, e.details);
+                   if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
+                   handlers_.finished(e.job_result, e.details);
                  },
                  [&](const agent::ReadEvidence& e) { hang_.perform(e); },
                  [&](const agent::StopEvidence& e) { hang_.perform(e); },
@@ -486,7 +486,7 @@ void AgentRunner::signal_now(int signal, process::WorkerTree::Whom whom) {
   // A signal after which the job goes on may be long past when a worker that has succeeded leaves processes behind.
   whom.helpers_follow = !agent_.lifecycle().runs_workers() || !settings_.node.leave_background;
   const std::vector<int> alone = workers_.signal_groups(signal, whom);
-  tell(narrator_.signalled_alone(signal, alone));
+  tell(node_event_log_.signalled_alone(signal, alone));
 }
 
 void AgentRunner::plan_shared_signals() {

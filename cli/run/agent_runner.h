@@ -23,7 +23,7 @@
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/agent/shared_signals.h"
-#include "rendezvous/events/narrator.h"
+#include "rendezvous/events/node_event_log.h"
 #include "rendezvous/events/torch_events.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/store_host.h"
@@ -43,10 +43,10 @@ class AgentRunner {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;
     // This node's door is open, through which it may come to host the coordinator.
-    std::function<void(transport::CoordinatorServer&)> on_door = {};
+    std::function<void(transport::CoordinatorServer&)> on_peer_port = {};
     // The agent is done; nothing of the job is left on this node. Called once, with what is known of the first failure
     // if it was on another node (report::details_of).
-    std::function<void(protocol::Verdict, std::string details)> finished;
+    std::function<void(protocol::JobResult, std::string details)> finished;
   };
 
   // `logs` may be null: then there is no log directory. `directory`: of this launch (process::make_job_directory), or
@@ -78,7 +78,7 @@ class AgentRunner {
   void flush_output() { output_.flush(); }
   // Prints torchelastic's last events if they are wanted. `error_files` are the texts of the error files of this node's
   // workers, by local rank.
-  void tell_torch(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
+  void tell_torch(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const;
   // Tells the guardian to end with this exit status and not to wait long for this process, which a thread that hangs
   // keeps from ending.
   void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
@@ -93,8 +93,8 @@ class AgentRunner {
   void tell_of_link();
   void count(const agent::AgentEvent& event);
   void renew_guardians_lease();
-  void renew_farewell();
-  void say_farewell() const;
+  void renew_death_notice();
+  void say_death_notice() const;
 
   void open_store(const std::string& admits);
   // It is one of the signals that end the job (--signals-to-handle), and not one that is forwarded.
@@ -135,17 +135,17 @@ class AgentRunner {
   net::Timer link_timer_;
   std::optional<std::int64_t> guardians_lease_ms_;
   // What the guardian has been told to say of the round whose workers run, and to whom.
-  struct Farewell {
+  struct DeathNotice {
     protocol::RoundNumber round = 0;
     std::vector<JobCoordinator::Address> to = {};  // none: to nobody
     protocol::Incarnation incarnation = 0;
     protocol::Term term = 0;
-    bool operator==(const Farewell&) const = default;
+    bool operator==(const DeathNotice&) const = default;
   };
-  std::optional<Farewell> farewell_;
-  protocol::ByteString farewell_bytes_;
+  std::optional<DeathNotice> death_notice_;
+  protocol::ByteString death_notice_bytes_;
   std::string link_problem_;  // the last one that the link has logged
-  events::Narrator narrator_;
+  events::NodeEventLog node_event_log_;
   std::optional<events::TorchEvents> torch_events_;      // if --event-log-handler=console wants them
   std::optional<Environment> inherited_environment_;     // what all workers get of the launcher's environment
   std::optional<std::vector<Variable>> hang_variables_;  // of this job's workers, once they are known

@@ -23,16 +23,16 @@ namespace {
 constexpr std::size_t kNodesInALine = 1024;
 
 health::HealthReport report_of(const std::string& job, const coordinator::CheckJudged& check) {
-  using Kind = health::CheckPlan::Unfit::Kind;
+  using Kind = health::CheckPlan::Unhealthy::Kind;
   health::HealthReport report = health::NetworkCheck().report(check.nodes, check.results);
   report.job = job;
   report.round = check.round;
   report.wall_ms = process::wall_clock_ms();
   report.phase_ms.assign(check.phase_ms.begin(), check.phase_ms.end());
-  for (const health::CheckPlan::Unfit& unfit : check.unfit) {
+  for (const health::CheckPlan::Unhealthy& unhealthy : check.unhealthy) {
     const bool trains =
-        unfit.kind == Kind::kLink || (unfit.kind == Kind::kStraggler && !check.rules.excludes_stragglers);
-    if (!trains && !check.rules.only) report.nodes.at(static_cast<std::size_t>(unfit.node_rank)).left_out = true;
+        unhealthy.kind == Kind::kLink || (unhealthy.kind == Kind::kStraggler && !check.rules.excludes_stragglers);
+    if (!trains && !check.rules.only) report.nodes.at(static_cast<std::size_t>(unhealthy.node_rank)).left_out = true;
   }
   return report;
 }

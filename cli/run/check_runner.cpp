@@ -105,7 +105,7 @@ void CheckRunner::failed(const std::string& why) {
   }
   if (!asked_) return;
   log::info("check", format("the check of this node failed: {}", why));
-  answer(asked_->phase == health::kSelfPhase ? health::text_of(health::SelfResult{.unfit = why})
+  answer(asked_->phase == health::kSelfPhase ? health::text_of(health::SelfResult{.unhealthy = why})
                                              : health::text_of_failed(tests_, why));
 }
 
@@ -125,7 +125,7 @@ void CheckRunner::keep_findings(std::uint32_t phase, const std::string& result) 
   if (!read) return;
   if (const auto* self = std::get_if<health::SelfResult>(&*read)) {
     keep(self->findings);
-    if (!self->unfit.empty()) keep({{health::Severity::kFatal, self->unfit}});
+    if (!self->unhealthy.empty()) keep({{health::Severity::kFatal, self->unhealthy}});
   } else if (const auto* pairs = std::get_if<health::PairResults>(&*read)) {
     keep(pairs->findings);
   }

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "rendezvous/events/narrator.h"
+#include "rendezvous/events/node_event_log.h"
 #include "src/report/failure.h"
 
 namespace elastic::run {

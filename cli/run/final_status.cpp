@@ -8,7 +8,7 @@
 namespace elastic::run {
 namespace {
 
-using protocol::Verdict;
+using protocol::JobResult;
 using protocol::WorkerFailure;
 
 // The exit code with which all workers of this node have ended by themselves when they were told to: it is meant, as
@@ -25,23 +25,23 @@ std::optional<int> common_code(const EndedJob& job) {
 
 // The exit code of what ended the job, as a shell has it: that of a signal to elastic-run, or the first failure's.
 int exit_code_of(const EndedJob& job) {
-  const Verdict& verdict = job.verdict;
-  if (verdict.is_unfit) return kExitUnfit;
-  const bool is_stopped = verdict.outcome == Verdict::Outcome::kStopped;
-  if (is_stopped && verdict.signal != 0) return common_code(job).value_or(kExitSignal + verdict.signal);
-  if (verdict.failures.empty()) return kExitFailed;
+  const JobResult& job_result = job.job_result;
+  if (job_result.is_unhealthy) return kExitUnhealthy;
+  const bool is_stopped = job_result.outcome == JobResult::Outcome::kStopped;
+  if (is_stopped && job_result.signal != 0) return common_code(job).value_or(kExitSignal + job_result.signal);
+  if (job_result.failures.empty()) return kExitFailed;
   // The verdict's first failure may have been ended by the launcher's own signal.
   const bool has_code = job.first != nullptr && job.first->exit.code != 0;
-  const ExitStatus exit = has_code ? job.first->exit : verdict.failures.front().exit;
+  const ExitStatus exit = has_code ? job.first->exit : job_result.failures.front().exit;
   return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;
 }
 
 }  // namespace
 
 int final_status(const EndedJob& job, bool propagate_exit_code) {
-  if (job.verdict.outcome == Verdict::Outcome::kSucceeded) return 0;
-  if (job.verdict.is_deterministic) return kDoNotRequeue;
-  if (std::ranges::any_of(job.verdict.failures, &WorkerFailure::is_final)) return kDoNotRequeue;
+  if (job.job_result.outcome == JobResult::Outcome::kSucceeded) return 0;
+  if (job.job_result.is_deterministic) return kDoNotRequeue;
+  if (std::ranges::any_of(job.job_result.failures, &WorkerFailure::is_final)) return kDoNotRequeue;
   return propagate_exit_code ? exit_code_of(job) : kExitFailed;
 }
 

@@ -8,12 +8,12 @@
 namespace elastic::run {
 
 inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUnfit = 69;    // sysexits' EX_UNAVAILABLE: the check has left this node out
-inline constexpr int kExitSignal = 128;  // plus the signal's number
+inline constexpr int kExitUnhealthy = 69;  // sysexits' EX_UNAVAILABLE: the check has left this node out
+inline constexpr int kExitSignal = 128;    // plus the signal's number
 
 // How the job has ended, as far as this node's exit status depends on it.
 struct EndedJob {
-  const protocol::Verdict& verdict;
+  const protocol::JobResult& job_result;
   const report::FailedWorker* first = nullptr;  // the first failure, as the report has it; null: there is none
   std::span<const protocol::WorkerFailure> failures = {};  // of this node's workers in its last round
   int local_world_size = 1;

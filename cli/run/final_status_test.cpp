@@ -9,16 +9,16 @@
 
 using namespace elastic;
 using namespace elastic::run;
-using protocol::Verdict;
+using protocol::JobResult;
 using protocol::WorkerFailure;
 
 namespace {
 
-const Verdict kStopped{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM};
+const JobResult kStopped{.outcome = JobResult::Outcome::kStopped, .signal = SIGTERM};
 
 // The status of a node of two workers that SIGTERM has stopped.
 int stopped(const std::vector<WorkerFailure>& failures, bool propagate_exit_code = true) {
-  return final_status({.verdict = kStopped, .failures = failures, .local_world_size = 2}, propagate_exit_code);
+  return final_status({.job_result = kStopped, .failures = failures, .local_world_size = 2}, propagate_exit_code);
 }
 
 WorkerFailure ended(ExitStatus exit, bool stopped_by_us = true) {
@@ -47,15 +47,15 @@ TEST_CASE("the code of a worker that failed before the job was stopped is not th
 }
 
 TEST_CASE("a job that failed has 1, or the first failure's code if it is asked for") {
-  const Verdict failed{.outcome = Verdict::Outcome::kFailed, .failures = {ended({.signal = SIGTERM})}};
+  const JobResult failed{.outcome = JobResult::Outcome::kFailed, .failures = {ended({.signal = SIGTERM})}};
   const report::FailedWorker first{.exit = {.code = 7}};
-  CHECK(final_status({.verdict = failed, .first = &first}, true) == 7);
-  CHECK(final_status({.verdict = failed, .first = &first}, false) == 1);
-  CHECK(final_status({.verdict = failed}, true) == 128 + SIGTERM);
-  CHECK(final_status({.verdict = {.outcome = Verdict::Outcome::kFailed}}, true) == 1);
-  CHECK(final_status({.verdict = {.outcome = Verdict::Outcome::kFailed, .is_unfit = true}}, true) == 69);
-  CHECK(final_status({.verdict = {.outcome = Verdict::Outcome::kFailed, .is_deterministic = true}}, true) == 93);
-  CHECK(final_status({.verdict = {.outcome = Verdict::Outcome::kFailed, .failures = {ended({.code = 93}, false)}}},
+  CHECK(final_status({.job_result = failed, .first = &first}, true) == 7);
+  CHECK(final_status({.job_result = failed, .first = &first}, false) == 1);
+  CHECK(final_status({.job_result = failed}, true) == 128 + SIGTERM);
+  CHECK(final_status({.job_result = {.outcome = JobResult::Outcome::kFailed}}, true) == 1);
+  CHECK(final_status({.job_result = {.outcome = JobResult::Outcome::kFailed, .is_unhealthy = true}}, true) == 69);
+  CHECK(final_status({.job_result = {.outcome = JobResult::Outcome::kFailed, .is_deterministic = true}}, true) == 93);
+  CHECK(final_status({.job_result = {.outcome = JobResult::Outcome::kFailed, .failures = {ended({.code = 93}, false)}}},
                      false) == 93);
-  CHECK(final_status({.verdict = {}}, true) == 0);
+  CHECK(final_status({.job_result = {}}, true) == 0);
 }

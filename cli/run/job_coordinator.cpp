@@ -15,7 +15,7 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
                                Handlers handlers)
     : on_event_(std::move(handlers.on_event)),
       job_(settings.worker.run_id),
-      has_doors_(!settings.meeting.alone && settings.meeting.has_door) {
+      has_peer_ports_(!settings.meeting.alone && settings.meeting.has_peer_port) {
   const auto on_received = [this](std::span<const std::uint8_t> bytes) {
     on_event_(agent::LinkReceived{{bytes.begin(), bytes.end()}});
   };
@@ -34,7 +34,7 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
                 on_event_(agent::LinkConnected{.nonce = transport::random_nonce(),
                                                .local = local,
                                                .secret = connection_->secret(),
-                                               .door = connection_->door_port(),
+                                               .peer_port = connection_->peer_port(),
                                                .is_same_place = connection_->is_at_session_place(),
                                                .may_begin = connection_->may_begin()});
               },
@@ -44,7 +44,7 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
               },
           .on_received = on_received,
           .on_hosting = std::move(handlers.on_hosting),
-          .on_door = std::move(handlers.on_door),
+          .on_peer_port = std::move(handlers.on_peer_port),
           .on_hopeless = [this](std::string why) { on_event_(agent::GivenUp{std::move(why)}); }},
       settings.meeting.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
 }
@@ -57,7 +57,7 @@ void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Li
   if (effect.to) {
     return connection_->connect_to({.addresses = split(effect.to->addresses, ' '),
                                     .port = effect.to->port,
-                                    .is_own_door = effect.to->agent == link.agent()});
+                                    .is_own_peer_port = effect.to->agent == link.agent()});
   }
   connection_->connect({.belongs = link.own_incarnation() != 0, .has_met_it = link.term() != 0});
 }
@@ -70,19 +70,20 @@ void JobCoordinator::perform(const agent::Link::Write& effect) {
   return own_ ? own_->receive(effect.bytes) : connection_->write(effect.bytes);
 }
 
-void JobCoordinator::renew_door(const agent::Link& link, std::int64_t now_ms) {
+void JobCoordinator::renew_peer_port(const agent::Link& link, std::int64_t now_ms) {
   if (!connection_) return;
   if (link.attached()) {
     connection_->note_session();
     remember(address_elsewhere());
   }
-  transport::DoorIs door{.job = job_, .opens_ms = link.may_elect_from_ms(now_ms), .belongs = link.may_be_in_round()};
+  transport::PeerPortIs peer_port{
+      .job = job_, .opens_ms = link.may_elect_from_ms(now_ms), .belongs = link.may_be_in_round()};
   if (const auto there = link.hears_coordinator(now_ms) ? address_elsewhere() : std::nullopt) {
-    door.addresses = there->address;
-    door.port = there->port;
-    door.term = link.term();
+    peer_port.addresses = there->address;
+    peer_port.port = there->port;
+    peer_port.term = link.term();
   }
-  connection_->set_door(door);
+  connection_->set_peer_port(peer_port);
 }
 
 std::optional<JobCoordinator::Address> JobCoordinator::address_elsewhere() const {
@@ -102,7 +103,7 @@ void JobCoordinator::remember(std::optional<Address> elsewhere) {
 status::Whereabouts JobCoordinator::whereabouts(const agent::Link& link, bool is_over) const {
   using Kind = status::Whereabouts::Kind;
   status::Whereabouts out{.job = job_};
-  if (!has_doors_ || (connection_->hosts() && server()->leads(job_))) return out;
+  if (!has_peer_ports_ || (connection_->hosts() && server()->leads(job_))) return out;
   // A node that has left knows where the job went on.
   if (elsewhere_ && (link.attached() || is_over)) {
     out.kind = Kind::kElsewhere;
@@ -120,9 +121,9 @@ status::Whereabouts JobCoordinator::whereabouts(const agent::Link& link, bool is
 std::vector<JobCoordinator::Address> JobCoordinator::listeners(const agent::Link& link) const {
   if (auto there = address_elsewhere()) return {*std::move(there)};
   std::vector<Address> out;
-  for (const protocol::Successor& successor : link.successors()) {
-    const std::vector<std::string> addresses = split(successor.addresses, ' ');
-    if (successor.agent != link.agent() && !addresses.empty()) out.push_back({addresses.front(), successor.port});
+  for (const protocol::NextLeader& next_leader : link.next_leaders()) {
+    const std::vector<std::string> addresses = split(next_leader.addresses, ' ');
+    if (next_leader.agent != link.agent() && !addresses.empty()) out.push_back({addresses.front(), next_leader.port});
   }
   return out;
 }

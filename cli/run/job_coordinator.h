@@ -26,7 +26,7 @@ class JobCoordinator {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;
     // This node's door is open, through which it may come to host the coordinator.
-    std::function<void(transport::CoordinatorServer&)> on_door;
+    std::function<void(transport::CoordinatorServer&)> on_peer_port;
     // Gets connections to the worker store where the store has the coordinator's port.
     transport::CoordinatorConnection::ToStore to_store;
   };
@@ -39,11 +39,11 @@ class JobCoordinator {
   void perform(const agent::Link::Write& effect);
 
   // This node's door says from now on what the agent's `link` knows of the coordinator.
-  void renew_door(const agent::Link& link, std::int64_t now_ms);
+  void renew_peer_port(const agent::Link& link, std::int64_t now_ms);
 
   // The agent supports a coordinator in this process that is no more.
   bool is_own_over(const agent::Link& link) const {
-    return link.supports_own() && server() != nullptr && !server()->serves(job_);
+    return link.votes_for_own() && server() != nullptr && !server()->serves(job_);
   }
 
   // Where the coordinator was reached last; none if it is in this process.
@@ -71,7 +71,7 @@ class JobCoordinator {
 
   std::function<void(agent::AgentEvent)> on_event_;
   std::string job_;
-  bool has_doors_;
+  bool has_peer_ports_;
   std::optional<Address> elsewhere_;  // address_elsewhere() when the agent was attached last
   bool is_elsewhere_on_this_host_ = false;
   // One of the two is there.

@@ -351,11 +351,11 @@ void JobReporter::find_first_failure(const std::vector<protocol::WorkerFailure>&
       std::move(found));
 }
 
-void JobReporter::gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered) {
+void JobReporter::gather_details(const protocol::JobResult& job_result, std::function<void(std::string)> gathered) {
   look_for_evidence();
-  const auto first = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  const auto first = std::ranges::find(job_result.failures, false, &protocol::WorkerFailure::stopped_by_us);
   std::vector<protocol::WorkerFailure> failures;
-  if (first != verdict.failures.end()) failures.push_back(*first);
+  if (first != job_result.failures.end()) failures.push_back(*first);
   read_and_make<std::string>(
       failures,
       [run_id = settings_.run_id](const std::vector<report::FailedWorker>& workers) {
@@ -365,18 +365,18 @@ void JobReporter::gather_details(const protocol::Verdict& verdict, std::function
       std::move(gathered));
 }
 
-report::JobReport JobReporter::make(const protocol::Verdict& verdict) {
+report::JobReport JobReporter::make(const protocol::JobResult& job_result) {
   report::JobReport report;
   report.version = ELASTIC_RUN_VERSION;
   report.run_id = settings_.run_id;
   report.title = settings_.title;
   report.program = command_text(settings_.arguments);
   report.executable = settings_.executable;
-  report.outcome = verdict.outcome;
-  report.reason = verdict.reason;
-  report.restarts_used = verdict.restarts_used;
+  report.outcome = job_result.outcome;
+  report.reason = job_result.reason;
+  report.restarts_used = job_result.restarts_used;
   report.max_restarts = settings_.max_restarts;
-  report.left_behind = verdict.left_behind;
+  report.left_behind = job_result.left_behind;
   report.host = host_;
   report.node_rank = std::max(node_rank_, 0);
   report.utc_offset_s = process::utc_offset_s();
@@ -389,22 +389,22 @@ report::JobReport JobReporter::make(const protocol::Verdict& verdict) {
   return report;
 }
 
-JobReporter::Finished JobReporter::finish(const protocol::Verdict& verdict, std::string_view details,
+JobReporter::Finished JobReporter::finish(const protocol::JobResult& job_result, std::string_view details,
                                           const ReportFiles& files) {
   struct Work {
     RoundOutput output;
     report::JobReport report;
     std::string problem = {};
   };
-  const auto work = std::make_shared<Work>(round_output(), make(verdict));
+  const auto work = std::make_shared<Work>(round_output(), make(job_result));
   report::JobReport& report = work->report;
   look_for_evidence();
-  report.failures = failed_workers(verdict.failures, work->output.stderrs);
+  report.failures = failed_workers(job_result.failures, work->output.stderrs);
   // For a worker of our own, this node knows more than the details say.
   const report::FailedWorker* first = report.first_failure();
   if (first != nullptr && first->node_rank != report.node_rank) report::add_details(report, details);
-  const auto whose = std::ranges::find(verdict.failures, false, &protocol::WorkerFailure::stopped_by_us);
-  report.first_failed_elsewhere = whose != verdict.failures.end() && !is_ours(*whose);
+  const auto whose = std::ranges::find(job_result.failures, false, &protocol::WorkerFailure::stopped_by_us);
+  report.first_failed_elsewhere = whose != job_result.failures.end() && !is_ours(*whose);
   report::JobReport without_files = report;
   // The file that is named if the file system does not respond.
   const std::string& place = files.parent_error_file.empty() ? files.termination_log : files.parent_error_file;

@@ -68,7 +68,7 @@ class JobReporter {
                           std::function<void(FirstFailure)> found);
   // Calls `gathered`, in the same way, with the details of the verdict's first failure for the other nodes
   // (report::details_of).
-  void gather_details(const protocol::Verdict& verdict, std::function<void(std::string)> gathered);
+  void gather_details(const protocol::JobResult& job_result, std::function<void(std::string)> gathered);
 
   struct Finished {
     report::JobReport report;
@@ -77,7 +77,7 @@ class JobReporter {
   // Makes the whole report, once the job is over, and writes failure.json into the run's directory, and `files`. Waits
   // for the side thread as long as it makes progress: if the log directory hangs, the report lacks what the workers'
   // files contain. A file that cannot be written is a warning. `details`: another node's, of the first failure.
-  Finished finish(const protocol::Verdict& verdict, std::string_view details, const ReportFiles& files);
+  Finished finish(const protocol::JobResult& job_result, std::string_view details, const ReportFiles& files);
 
  private:
   bool is_ours(const protocol::WorkerFailure& failure) const;
@@ -88,7 +88,7 @@ class JobReporter {
   void look_for_evidence();
   void add_evidence(report::FailedWorker& worker, bool is_first) const;
   // The report but for its failures.
-  report::JobReport make(const protocol::Verdict& verdict);
+  report::JobReport make(const protocol::JobResult& job_result);
   struct RoundOutput;
   RoundOutput round_output() const;
   // Reads these workers' files and applies `make`, both on the side thread where there are logs, and then calls `done`.

@@ -61,7 +61,7 @@ constexpr std::int64_t kRemoveMs = 300;
 constexpr std::int64_t kOthersMs = 1000;
 // When a job ends because the outer process has died: from the end of the other nodes' last worker until those nodes
 // have got the verdict.
-constexpr std::int64_t kVerdictMs = 2000;
+constexpr std::int64_t kJobResultMs = 2000;
 
 void rename_launcher(const ProcessTitle& title) {
   prctl(PR_SET_NAME, process::kLauncherName);
@@ -142,7 +142,7 @@ void serve_the_others(net::Loop& loop, AgentRunner& agent, const std::string& jo
   if (server.is_idle()) return;
   server.agent_has_ended();
   net::Timer end(loop);
-  if (agent.guardian_is_lost()) end.start(stop_ms + kVerdictMs, [&] { loop.stop(); });
+  if (agent.guardian_is_lost()) end.start(stop_ms + kJobResultMs, [&] { loop.stop(); });
   net::Timer patience(loop);
   patience.start(kOthersMs, [&] {
     if (server.jobs() == 0) return;
@@ -232,7 +232,7 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   // itself.
   if (agent.coordinator().server() == nullptr) return status.set_coordinator(nullptr);
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
-  if (agent.guardian_is_lost() && settings.meeting.has_door) return;
+  if (agent.guardian_is_lost() && settings.meeting.has_peer_port) return;
   serve_the_others(loop, agent, settings.worker.run_id, settings.node.shutdown_timeout_ms);
   // Without its entry a newcomer would begin the job anew that goes on elsewhere.
   if (agent.coordinator().server()->only_ends()) withdraw(loop, agent);
@@ -251,17 +251,17 @@ Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
 }
 
 // Prints the line of --check-only to stdout: whether this node is fit.
-void print_drain_line(const AgentRunner& agent, const protocol::Verdict& verdict) {
+void print_drain_line(const AgentRunner& agent, const protocol::JobResult& job_result) {
   const status::Node node = agent.status();
-  const bool is_fit = verdict.outcome == protocol::Verdict::Outcome::kSucceeded;
-  health::NodeOutcome outcome{.was_checked = is_fit || verdict.reason.starts_with(coordinator::kFoundUnfit),
-                              .why_not = verdict.reason,
+  const bool is_fit = job_result.outcome == protocol::JobResult::Outcome::kSucceeded;
+  health::NodeOutcome outcome{.was_checked = is_fit || job_result.reason.starts_with(coordinator::kFoundUnhealthy),
+                              .why_not = job_result.reason,
                               .findings = agent.check_findings()};
   if (!is_fit && outcome.was_checked) {
-    outcome.flaw = health::flaw_of_node(verdict.reason, node.node_rank);
-    outcome.others_are_unfit = outcome.flaw.empty();
+    outcome.flaw = health::flaw_of_node(job_result.reason, node.node_rank);
+    outcome.others_are_unhealthy = outcome.flaw.empty();
     // A verdict names only the first few nodes and links.
-    if (outcome.flaw.empty() && verdict.reason.ends_with(" more")) {
+    if (outcome.flaw.empty() && job_result.reason.ends_with(" more")) {
       outcome.was_checked = false;
       outcome.why_not = "more nodes or links are unfit than the verdict names; see the report of the check";
     }
@@ -286,45 +286,46 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   }
   CheckReporter reporter(files, logs, settings.check.page);
   on_event.begin(loop);
-  protocol::Verdict verdict;
+  protocol::JobResult job_result;
   std::string details;  // see AgentRunner::Handlers::finished
-  transport::CoordinatorServer* door = nullptr;
+  transport::CoordinatorServer* peer_port = nullptr;
   AgentRunner agent(loop, settings, files, logs, directory, context, std::move(guardian),
                     {.on_hosting =
                          [&](transport::CoordinatorServer& coordinator) {
-                           if (&coordinator != door) {
+                           if (&coordinator != peer_port) {
                              attend_to(coordinator, settings.worker.run_id, recording, reporter, status_host);
                            }
                            status_host.set_coordinator(&coordinator);
                          },
-                     .on_door =
+                     .on_peer_port =
                          [&](transport::CoordinatorServer& opened) {
                            // Its first event as a coordinator may come before this node's own agent knows of it.
-                           door = &opened;
+                           peer_port = &opened;
                            attend_to(opened, settings.worker.run_id, recording, reporter, status_host);
                          },
                      .finished =
-                         [&](protocol::Verdict how, std::string what) {
-                           verdict = std::move(how);
+                         [&](protocol::JobResult how, std::string what) {
+                           job_result = std::move(how);
                            details = std::move(what);
                            loop.stop();
                          }});
   run_agent(loop, settings, agent, status_host);
   report::JobReport report{.outcome = report::JobReport::Outcome::kSucceeded};
   std::vector<std::string> error_files;
-  if (verdict.outcome == protocol::Verdict::Outcome::kSucceeded) {
+  if (job_result.outcome == protocol::JobResult::Outcome::kSucceeded) {
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
     files.finish(patient_ms(kCloseLogsMs));
   } else {
-    auto finished = agent.reporter().finish(verdict, details, {settings.parent_error_file, settings.termination_log});
+    auto finished =
+        agent.reporter().finish(job_result, details, {settings.parent_error_file, settings.termination_log});
     report = std::move(finished.report);
     error_files = std::move(finished.error_files);
     tell_failure(report);
   }
   agent.flush_output();
-  agent.tell_torch(verdict, error_files);
+  agent.tell_torch(job_result, error_files);
   let_commands_finish(loop, agent, on_event);
-  const int status = final_status({.verdict = verdict,
+  const int status = final_status({.job_result = job_result,
                                    .first = report.first_failure(),
                                    .failures = agent.failures(),
                                    .local_world_size = settings.node.local_world_size},
@@ -341,8 +342,8 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
     agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   if (agent.guardian_is_lost() && !directory.empty()) process::remove_job_directory(directory, kRemoveMs);
-  if (settings.node.check.only) print_drain_line(agent, verdict);
-  if (verdict.outcome == protocol::Verdict::Outcome::kFailed && settings.parting_ms > 0) {
+  if (settings.node.check.only) print_drain_line(agent, job_result);
+  if (job_result.outcome == protocol::JobResult::Outcome::kFailed && settings.parting_ms > 0) {
     let_others_finish(loop, agent, settings.parting_ms);
   }
   return status;

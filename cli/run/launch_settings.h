@@ -52,10 +52,10 @@ struct LaunchSettings {
   std::vector<WrapRule> wrap;               // the commands of --wrap
   std::string program;                      // the file that every worker executes, as found on PATH
   std::vector<numa::Placement> placements;  // the CPUs and the memory of each local rank; empty: nothing is bound
-  bool workers_end_together = false;        // workers that are done wait for the others of the node (process::EndGate)
-  std::string title;                        // what torchrun's failure summary calls the job: the script as typed
-  std::string parent_error_file;            // our own TORCHELASTIC_ERROR_FILE; empty: our parent has set none
-  std::string termination_log;              // a container's termination log, which is written if it exists
+  bool workers_end_together = false;  // workers that are done wait for the others of the node (process::ExitBarrier)
+  std::string title;                  // what torchrun's failure summary calls the job: the script as typed
+  std::string parent_error_file;      // our own TORCHELASTIC_ERROR_FILE; empty: our parent has set none
+  std::string termination_log;        // a container's termination log, which is written if it exists
   LocalTasksSettings local_tasks;
   transport::MeetingSettings meeting;
   store::StoreSettings store;

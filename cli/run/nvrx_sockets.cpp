@@ -57,47 +57,48 @@ std::string NvrxSockets::path(const std::string& directory, int local_rank) {
 std::string NvrxSockets::launcher_path(const std::string& directory) { return format("{}/nvrx_launcher", directory); }
 
 Status NvrxSockets::open(const std::string& directory, int workers) {
-  std::vector<Door> made;
+  std::vector<Listener> made;
   for (int local_rank = 0; local_rank <= workers; ++local_rank) {
     auto descriptor = listen_at(local_rank < workers ? path(directory, local_rank) : launcher_path(directory));
     if (!descriptor) return std::unexpected(descriptor.error());
     made.push_back({std::move(*descriptor), {}, nullptr});
   }
-  doors_ = std::move(made);
-  for (std::size_t i = 0; i < doors_.size(); ++i) {
-    doors_[i].watch = std::make_unique<net::ReadWatch>(loop_, doors_[i].descriptor.get(), [this, i] { accept_one(i); });
+  listeners_ = std::move(made);
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    listeners_[i].watch =
+        std::make_unique<net::ReadWatch>(loop_, listeners_[i].descriptor.get(), [this, i] { accept_one(i); });
   }
   return {};
 }
 
 void NvrxSockets::close_connections() {
-  for (Door& door : doors_) door.connections.clear();
+  for (Listener& listener : listeners_) listener.connections.clear();
 }
 
-void NvrxSockets::accept_one(std::size_t door) {
-  UniqueFd descriptor(accept4(doors_[door].descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  std::list<Connection>& all = doors_[door].connections;
+void NvrxSockets::accept_one(std::size_t listener) {
+  UniqueFd descriptor(accept4(listeners_[listener].descriptor.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  std::list<Connection>& all = listeners_[listener].connections;
   if (!descriptor || all.size() == limits::kNvrxConnections) return;
   all.push_back({.descriptor = std::move(descriptor), .session = nullptr, .request = {}, .watch = nullptr});
   const auto added = std::prev(all.end());
-  if (!is_of_launcher(door)) added->session = std::make_unique<progress::NvrxSession>(sections_);
-  added->watch =
-      std::make_unique<net::ReadWatch>(loop_, added->descriptor.get(), [this, door, added] { readable(door, added); });
+  if (!is_of_launcher(listener)) added->session = std::make_unique<progress::NvrxSession>(sections_);
+  added->watch = std::make_unique<net::ReadWatch>(loop_, added->descriptor.get(),
+                                                  [this, listener, added] { readable(listener, added); });
 }
 
-void NvrxSockets::readable(std::size_t door, std::list<Connection>::iterator connection) {
+void NvrxSockets::readable(std::size_t listener, std::list<Connection>::iterator connection) {
   const ssize_t count = read(connection->descriptor.get(), words_buffer.data(), words_buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count > 0 && take(door, *connection, {words_buffer.data(), static_cast<std::size_t>(count)})) return;
-  doors_[door].connections.erase(connection);
+  if (count > 0 && take(listener, *connection, {words_buffer.data(), static_cast<std::size_t>(count)})) return;
+  listeners_[listener].connections.erase(connection);
 }
 
-bool NvrxSockets::take(std::size_t door, Connection& connection, std::string_view bytes) {
-  if (is_of_launcher(door)) return take_of_launcher(connection, bytes);
+bool NvrxSockets::take(std::size_t listener, Connection& connection, std::string_view bytes) {
+  if (is_of_launcher(listener)) return take_of_launcher(connection, bytes);
   const auto answer = connection.session->take(
-      bytes, [this, door](const progress::NvrxWord& word) { handlers_.on_word(static_cast<int>(door), word); });
+      bytes, [this, listener](const progress::NvrxWord& word) { handlers_.on_word(static_cast<int>(listener), word); });
   const bool is_sent = send_all(connection.descriptor.get(), answer.bytes);
-  if (!answer.problem.empty()) tell_problem(format("local rank {}: {}", door, answer.problem));
+  if (!answer.problem.empty()) tell_problem(format("local rank {}: {}", listener, answer.problem));
   return is_sent && answer.problem.empty();
 }
 

@@ -32,7 +32,7 @@ class NvrxSockets {
 
   // Makes them in the directory, once. Fails with the system's reason, and then there is none.
   Status open(const std::string& directory, int workers);
-  bool is_open() const { return !doors_.empty(); }
+  bool is_open() const { return !listeners_.empty(); }
   // Closes the connections of the last round's workers.
   void close_connections();
 
@@ -46,24 +46,24 @@ class NvrxSockets {
     std::string request;                             // to the launcher: what has arrived of it
     std::unique_ptr<net::ReadWatch> watch;           // last: it ends before its descriptor does
   };
-  struct Door {
+  struct Listener {
     UniqueFd descriptor;
     std::list<Connection> connections;
     std::unique_ptr<net::ReadWatch> watch;
   };
 
-  bool is_of_launcher(std::size_t door) const { return door + 1 == doors_.size(); }
-  void accept_one(std::size_t door);
-  void readable(std::size_t door, std::list<Connection>::iterator connection);
+  bool is_of_launcher(std::size_t listener) const { return listener + 1 == listeners_.size(); }
+  void accept_one(std::size_t listener);
+  void readable(std::size_t listener, std::list<Connection>::iterator connection);
   // Whether the connection goes on.
-  bool take(std::size_t door, Connection& connection, std::string_view bytes);
+  bool take(std::size_t listener, Connection& connection, std::string_view bytes);
   bool take_of_launcher(Connection& connection, std::string_view bytes);
   void tell_problem(const std::string& problem);
 
   net::Loop& loop_;
   const std::vector<std::string>& sections_;
   Handlers handlers_;
-  std::vector<Door> doors_;  // by local rank; the last one is the launcher's
+  std::vector<Listener> listeners_;  // by local rank; the last one is the launcher's
   bool has_told_problem_ = false;
 };
 

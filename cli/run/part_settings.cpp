@@ -47,7 +47,7 @@ OnEvent::Settings on_event_settings(const LaunchSettings& settings) {
   return {.command = settings.on_event, .kinds = settings.on_event_kinds, .environment = settings.worker.environment};
 }
 
-events::Narrator::Settings narrator_settings(const LaunchSettings& settings) {
+events::NodeEventLog::Settings node_event_log_settings(const LaunchSettings& settings) {
   return {.run_id = settings.worker.run_id,
           .title = settings.title,
           .endpoint = settings.meeting.alone ? "" : transport::endpoint_text(settings.meeting),

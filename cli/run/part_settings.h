@@ -7,7 +7,7 @@
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
 #include "cli/run/on_event.h"
-#include "rendezvous/events/narrator.h"
+#include "rendezvous/events/node_event_log.h"
 
 // The settings of each part of a launcher, composed of those of the launch.
 namespace elastic::run {
@@ -20,6 +20,6 @@ std::shared_ptr<const protocol::TrainingPorts> training_ports(const LaunchSettin
 
 ReportSettings report_settings(const LaunchSettings& settings);
 OnEvent::Settings on_event_settings(const LaunchSettings& settings);
-events::Narrator::Settings narrator_settings(const LaunchSettings& settings);
+events::NodeEventLog::Settings node_event_log_settings(const LaunchSettings& settings);
 
 }  // namespace elastic::run

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/run/order_desk.h"
+#include "cli/run/control_api.h"
 #include "rendezvous/protocol/proof.h"
 #include "src/base/text.h"
 #include "src/net/http/response.h"

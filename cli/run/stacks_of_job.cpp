@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/run/order_desk.h"
+#include "cli/run/control_api.h"
 #include "cli/run/proven_request.h"
 #include "src/base/log.h"
 #include "src/base/text.h"

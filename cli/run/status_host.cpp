@@ -47,7 +47,7 @@ void StatusHost::set_coordinator(transport::CoordinatorServer* coordinator) {
       [coordinator](const std::string& job, coordinator::OperatorOrder order) {
         return coordinator->order(job, std::move(order));
       },
-      [coordinator](const std::string& job, OrderDesk::Collected answered) {
+      [coordinator](const std::string& job, ControlApi::Collected answered) {
         coordinator->collect_stacks(job, [answered = std::move(answered)](const transport::StacksAnswered& answer) {
           answered(answer.kind, answer.text);
         });
@@ -89,15 +89,15 @@ void StatusHost::adopt(std::unique_ptr<net::Stream> stream, std::span<const std:
   });
 }
 
-OrderDesk::Job StatusHost::job() const {
-  OrderDesk::Job out;
+ControlApi::Job StatusHost::job() const {
+  ControlApi::Job out;
   if (whereabouts_) out.is = whereabouts_();
   out.has_others = coordinator_ != nullptr && coordinator_->has_other_jobs(out.is.job);
   return out;
 }
 
 std::optional<Response> StatusHost::lead(const net::http::Request& request, const status::Caller& caller) const {
-  const OrderDesk::Job known = job();
+  const ControlApi::Job known = job();
   const std::string wanted = net::http::query_value(request.query, "job").value_or("");
   switch (status::lead_of(known.is, wanted, known.has_others)) {
     case status::Lead::kServe: return {};
@@ -112,7 +112,7 @@ std::optional<Response> StatusHost::lead(const net::http::Request& request, cons
 }
 
 net::http::Reply StatusHost::answer(const net::http::Request& request, const status::Caller& caller, bool leads) {
-  if (OrderDesk::serves(request.path)) return desk_.answer(request, caller, job(), leads);
+  if (ControlApi::serves(request.path)) return desk_.answer(request, caller, job(), leads);
   const auto page_of_path = status::page_at(request.path);
   if (!page_of_path) return net::http::plain(404, status::kNoSuchPage);
   if (request.method == net::http::Method::kPost) {

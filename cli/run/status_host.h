@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/run/order_desk.h"
+#include "cli/run/control_api.h"
 #include "health/report/health_report.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "src/base/result.h"
@@ -24,7 +24,7 @@
 
 namespace elastic::run {
 
-// Serves /healthz, /readyz, /status and /metrics of this process by HTTP, and takes operators' orders (OrderDesk): on
+// Serves /healthz, /readyz, /status and /metrics of this process by HTTP, and takes operators' orders (ControlApi): on
 // connections that the coordinator's port has accepted, and on a port of its own. A page is made anew at most every 100
 // ms, and so seldom that making it takes at most a twentieth of the time; requests in between get the same text.
 class StatusHost {
@@ -62,7 +62,7 @@ class StatusHost {
   net::http::Reply answer(const net::http::Request& request, const status::Caller& caller, bool leads);
   // The answer to a request for a page of a coordinator that is elsewhere; nothing: the page is here.
   std::optional<net::http::Response> lead(const net::http::Request& request, const status::Caller& caller) const;
-  OrderDesk::Job job() const;
+  ControlApi::Job job() const;
   net::http::Response page(status::Page page, status::View view) const;
   status::Snapshot snapshot(status::View view) const;
   status::Snapshot full_snapshot() const;
@@ -73,7 +73,7 @@ class StatusHost {
   std::function<status::Node()> node_;
   std::function<status::Whereabouts()> whereabouts_;
   transport::CoordinatorServer* coordinator_ = nullptr;
-  OrderDesk desk_;
+  ControlApi desk_;
   std::map<std::string, Checks> checks_;  // by job
   std::map<std::pair<status::Page, status::View>, Made> made_;
   net::HttpServer server_;

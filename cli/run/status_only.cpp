@@ -30,7 +30,7 @@ namespace elastic::run {
 namespace {
 
 constexpr std::int64_t kEveryMs = 2'000;
-constexpr std::size_t kMostDoors = 8;
+constexpr std::size_t kMostPeerPorts = 8;
 
 // The document in an answer to a request for /status.
 Result<Json> document_of(const HttpAnswer& answer, const HttpPlace& place) {
@@ -105,7 +105,7 @@ class Watcher {
     places_.clear();
     if (last_) add(*last_);
     add(request_.place);
-    for (const HttpPlace& door : doors_) add(door);
+    for (const HttpPlace& peer_port : peer_ports_) add(peer_port);
     ask_next();
   }
 
@@ -143,17 +143,17 @@ class Watcher {
       return ask_next();
     }
     last_ = place;
-    find_doors(*answer);
+    find_peer_ports(*answer);
     end_round(show(*answer));
   }
 
-  void find_doors(const Json& document) {
+  void find_peer_ports(const Json& document) {
     std::vector<HttpPlace> found;
-    for (const std::string& door : status::doors(document, request_.run_id)) {
-      const auto place = place_of(door);
-      if (place && found.size() < kMostDoors) found.push_back(*place);
+    for (const std::string& peer_port : status::peer_ports(document, request_.run_id)) {
+      const auto place = place_of(peer_port);
+      if (place && found.size() < kMostPeerPorts) found.push_back(*place);
     }
-    if (!found.empty()) doors_ = std::move(found);
+    if (!found.empty()) peer_ports_ = std::move(found);
   }
 
   void end_round(bool shown) {
@@ -205,7 +205,7 @@ class Watcher {
   std::vector<std::unique_ptr<HttpExchange>> questions_;  // since the timer fired
   std::deque<HttpPlace> places_;                          // that are still to be asked
   std::optional<HttpPlace> last_;                         // where the status was got last
-  std::vector<HttpPlace> doors_;                          // of the nodes, as the status said last
+  std::vector<HttpPlace> peer_ports_;                     // of the nodes, as the status said last
   std::optional<Error> problem_;                          // the first one since the timer fired
   int hops_ = 0;
   bool was_there_ = false;  // a status was shown at least once

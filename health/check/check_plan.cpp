@@ -9,7 +9,8 @@ std::vector<std::string> NoCheck::orders(std::uint32_t, const std::vector<CheckN
   return std::vector<std::string>(nodes.size());
 }
 
-std::vector<CheckPlan::Unfit> NoCheck::unfit(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const {
+std::vector<CheckPlan::Unhealthy> NoCheck::unhealthy(const std::vector<CheckNode>&,
+                                                     const std::vector<CheckResults>&) const {
   return {};
 }
 

@@ -26,9 +26,9 @@ using CheckResults = std::vector<std::string>;
 
 // What the check before training consists of. The coordinator carries it out: in each round, before the workers run,
 // it asks the plan for its phases one after the other, sends each node its order (RunCheck), gathers the results of
-// all nodes (CheckDone), and removes the nodes that unfit() names from the job. Removing nodes makes a new round; the
-// others have `passed` in it, so that only newcomers are checked. If the job's rules (CheckRules) want no
-// check, the plan is not asked.
+// all nodes (CheckDone), and removes the nodes that unhealthy() names from the job. Removing nodes makes a new round;
+// the others have `passed` in it, so that only newcomers are checked. If the job's rules (CheckRules) want no check,
+// the plan is not asked.
 //
 // One plan serves the whole job and keeps nothing between calls: its answers follow from the arguments alone, so that
 // another coordinator that takes the job over gets the same ones. Orders and results are texts in the plan's own form.
@@ -49,23 +49,25 @@ class CheckPlan {
   // is asked when all phases are over. Results that cannot be read make their node unfit. Stragglers train unless the
   // job's rules exclude them; for a bad link between two good nodes, which is listed for the lower rank, no node is
   // excluded.
-  struct Unfit {
+  struct Unhealthy {
     enum class Kind : std::uint8_t { kFaulty, kUndetermined, kStraggler, kLink };
     int node_rank = 0;
     std::string why;
     Kind kind = Kind::kFaulty;
-    bool operator==(const Unfit&) const = default;
+    bool operator==(const Unhealthy&) const = default;
     static void fields(auto& io, auto& v) {
       io("node_rank", v.node_rank, at_most(limits::kNodesPerJob));
       io("why", v.why);
       io.if_set("kind", v.kind);
     }
   };
-  virtual std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                                   const std::vector<CheckResults>& results) const = 0;
+  virtual std::vector<Unhealthy> unhealthy(const std::vector<CheckNode>& nodes,
+                                           const std::vector<CheckResults>& results) const = 0;
 };
 
-constexpr auto names_of(CheckPlan::Unfit::Kind) { return std::array{"faulty", "undetermined", "straggler", "link"}; }
+constexpr auto names_of(CheckPlan::Unhealthy::Kind) {
+  return std::array{"faulty", "undetermined", "straggler", "link"};
+}
 
 // A plan without phases: every node is fit.
 class NoCheck : public CheckPlan {
@@ -73,8 +75,8 @@ class NoCheck : public CheckPlan {
   int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override;
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
                                   const std::vector<CheckResults>& earlier, const CheckRules& rules) const override;
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override;
+  std::vector<Unhealthy> unhealthy(const std::vector<CheckNode>& nodes,
+                                   const std::vector<CheckResults>& results) const override;
 };
 
 std::unique_ptr<CheckPlan> no_check();

@@ -20,9 +20,9 @@ class AskEach : public CheckPlan {
     for (const CheckNode& node : nodes) result.push_back(node.passed ? "idle" : "check");
     return result;
   }
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override {
-    std::vector<Unfit> found;
+  std::vector<Unhealthy> unhealthy(const std::vector<CheckNode>& nodes,
+                                   const std::vector<CheckResults>& results) const override {
+    std::vector<Unhealthy> found;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].passed && results[0][i] != "well") found.push_back({static_cast<int>(i), results[0][i]});
     }
@@ -37,7 +37,7 @@ TEST_CASE("without a check a round has no phases and every node is fit") {
   const std::vector<CheckNode> nodes = {{"a", 8, false}, {"b", 8, true}};
   CHECK(plan->phases(nodes, {}) == 0);
   CHECK(plan->orders(0, nodes, {}, {}) == CheckResults{"", ""});
-  CHECK(plan->unfit(nodes, {}).empty());
+  CHECK(plan->unhealthy(nodes, {}).empty());
 }
 
 TEST_CASE("after an exclusion only the newcomer is checked, and without one nobody") {
@@ -45,11 +45,11 @@ TEST_CASE("after an exclusion only the newcomer is checked, and without one nobo
   const std::vector<CheckNode> first = {{"a", 8, false}, {"b", 8, false}, {"c", 8, false}};
   REQUIRE(plan.phases(first, {}) == 1);
   CHECK(plan.orders(0, first, {}, {}) == CheckResults{"check", "check", "check"});
-  CHECK(plan.unfit(first, {{"well", "too slow", "well"}}) == std::vector<CheckPlan::Unfit>{{1, "too slow"}});
+  CHECK(plan.unhealthy(first, {{"well", "too slow", "well"}}) == std::vector<CheckPlan::Unhealthy>{{1, "too slow"}});
 
   const std::vector<CheckNode> replaced = {{"a", 8, true}, {"d", 8, false}, {"c", 8, true}};
   REQUIRE(plan.phases(replaced, {}) == 1);
   CHECK(plan.orders(0, replaced, {}, {}) == CheckResults{"idle", "check", "idle"});
-  CHECK(plan.unfit(replaced, {{"", "well", ""}}).empty());
+  CHECK(plan.unhealthy(replaced, {{"", "well", ""}}).empty());
   CHECK(plan.phases({{"a", 8, true}, {"c", 8, true}}, {}) == 0);
 }

@@ -116,7 +116,7 @@ struct NetworkCheck::Known {
   Racks racks;                       // by node rank
   bool is_judged_by_gpus = false;    // the tests of pairs are compared by their NCCL times
 
-  void make_unfit(std::size_t node, std::string why) {
+  void make_unhealthy(std::size_t node, std::string why) {
     if (std::exchange(figures[node].is_fit_by_itself, false)) figures[node].why_not = std::move(why);
   }
 
@@ -144,7 +144,7 @@ struct NetworkCheck::Known {
       if (is_everywhere)
         excused.insert(static_cast<int>(node));
       else
-        make_unfit(node, selves.size() == 1 ? format("{}; {}", why, kWithoutGpus) : why);
+        make_unhealthy(node, selves.size() == 1 ? format("{}; {}", why, kWithoutGpus) : why);
     }
     if (excused.empty()) return;
     const GpuFailure& first = *selves[static_cast<std::size_t>(*excused.begin())].gpu_failure;
@@ -216,19 +216,19 @@ NetworkCheck::Known NetworkCheck::known(const std::vector<CheckNode>& checked,
       const std::string& text = results[phase].at(node);
       auto read = read_check_result(static_cast<std::uint32_t>(phase), text);
       if (!read) {
-        out.make_unfit(node, unreadable(text));
+        out.make_unhealthy(node, unreadable(text));
         continue;
       }
       if (auto* self = std::get_if<SelfResult>(&*read)) {
         out.figures[node].compute_ms = self->compute_ms;
-        if (!self->unfit.empty()) out.make_unfit(node, self->unfit);
+        if (!self->unhealthy.empty()) out.make_unhealthy(node, self->unhealthy);
         out.selves[node] = std::move(*self);
         continue;
       }
       const auto& answer = std::get<PairResults>(*read);
       const int rank = static_cast<int>(node);
       for (const Finding& finding : answer.findings) {
-        if (finding.severity == Severity::kFatal) out.make_unfit(node, finding.what);
+        if (finding.severity == Severity::kFatal) out.make_unhealthy(node, finding.what);
         out.selves[node].findings.push_back(finding);
       }
       for (const PairResult& test : answer.tests) {
@@ -363,23 +363,23 @@ Judgement NetworkCheck::judgement(const std::vector<CheckNode>& nodes, const std
   return judgement(known(nodes, results));
 }
 
-std::vector<CheckPlan::Unfit> NetworkCheck::unfit(const std::vector<CheckNode>& nodes,
-                                                  const std::vector<CheckResults>& results) const {
-  std::vector<Unfit> out;
+std::vector<CheckPlan::Unhealthy> NetworkCheck::unhealthy(const std::vector<CheckNode>& nodes,
+                                                          const std::vector<CheckResults>& results) const {
+  std::vector<Unhealthy> out;
   const Judgement found = judgement(nodes, results);
   for (std::size_t i = 0; i < found.nodes.size(); ++i) {
     const NodeVerdict& node = found.nodes[i];
     if (node.fitness == Fitness::kFit && !node.is_straggler()) continue;
-    const auto kind = node.fitness == Fitness::kFaulty         ? Unfit::Kind::kFaulty
-                      : node.fitness == Fitness::kUndetermined ? Unfit::Kind::kUndetermined
-                                                               : Unfit::Kind::kStraggler;
+    const auto kind = node.fitness == Fitness::kFaulty         ? Unhealthy::Kind::kFaulty
+                      : node.fitness == Fitness::kUndetermined ? Unhealthy::Kind::kUndetermined
+                                                               : Unhealthy::Kind::kStraggler;
     out.push_back({static_cast<int>(i), node.why, kind});
   }
   for (const PairTest& link : found.bad_links) {
     out.push_back({link.low, format("its link to {} is bad", nodes[static_cast<std::size_t>(link.high)].address),
-                   Unfit::Kind::kLink});
+                   Unhealthy::Kind::kLink});
   }
-  std::ranges::stable_sort(out, {}, &Unfit::node_rank);
+  std::ranges::stable_sort(out, {}, &Unhealthy::node_rank);
   return out;
 }
 

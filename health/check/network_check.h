@@ -22,9 +22,9 @@ class NetworkCheck : public CheckPlan {
   int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override;
   std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
                                   const std::vector<CheckResults>& earlier, const CheckRules& rules) const override;
-  std::vector<Unfit> unfit(const std::vector<CheckNode>& nodes,
-                           const std::vector<CheckResults>& results) const override;
-  // The judgement that unfit() lists.
+  std::vector<Unhealthy> unhealthy(const std::vector<CheckNode>& nodes,
+                                   const std::vector<CheckResults>& results) const override;
+  // The judgement that unhealthy() lists.
   Judgement judgement(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;
   // The judgement with all measurements. The caller adds the job, the round and the times.
   HealthReport report(const std::vector<CheckNode>& nodes, const std::vector<CheckResults>& results) const;

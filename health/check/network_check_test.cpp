@@ -67,9 +67,9 @@ struct Cluster {
     }
     return results;
   }
-  std::set<int> unfit() {
+  std::set<int> unhealthy() {
     std::set<int> out;
-    for (const CheckPlan::Unfit& one : plan.unfit(list, run())) out.insert(one.node_rank);
+    for (const CheckPlan::Unhealthy& one : plan.unhealthy(list, run())) out.insert(one.node_rank);
     return out;
   }
 
@@ -90,7 +90,7 @@ using Ints = std::set<int>;
 
 TEST_CASE("a cluster in which all is well passes four phases, of which the last has nothing to do") {
   Cluster cluster(6);
-  CHECK(cluster.unfit().empty());
+  CHECK(cluster.unhealthy().empty());
   REQUIRE(cluster.ordered.size() == 4);
   for (int node = 0; node < 6; ++node) {
     CHECK(read_pair_orders(cluster.ordered[1][static_cast<std::size_t>(node)])->tests.at(0).with == (node ^ 1));
@@ -106,10 +106,10 @@ TEST_CASE("each faulty node is named, whoever it met, and so is one that says it
       CAPTURE(bad);
       Cluster cluster(nodes);
       cluster.faulty = {bad};
-      CHECK(cluster.unfit() == Ints{bad});
+      CHECK(cluster.unhealthy() == Ints{bad});
       Cluster ill(nodes);
-      ill.says[{0, bad}] = text_of(SelfResult{.unfit = "its product was wrong"});
-      CHECK(ill.unfit() == Ints{bad});
+      ill.says[{0, bad}] = text_of(SelfResult{.unhealthy = "its product was wrong"});
+      CHECK(ill.unhealthy() == Ints{bad});
       for (std::size_t phase = 1; phase < 4; ++phase) {
         CHECK(read_pair_orders(ill.ordered[phase][static_cast<std::size_t>(bad)])->tests.empty());
       }
@@ -121,15 +121,16 @@ TEST_CASE("of two nodes that cannot reach each other nobody knows which it is") 
   Cluster cluster(2);
   cluster.faulty = {1};
   const auto results = cluster.run();
-  const auto unfit = cluster.plan.unfit(cluster.list, results);
-  REQUIRE(unfit.size() == 2);
-  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kUndetermined);
-  CHECK(unfit[1].why == "its exchange failed with node 0, none of which is known to be good (with node 0: no answer)");
+  const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+  REQUIRE(unhealthy.size() == 2);
+  CHECK(unhealthy[0].kind == CheckPlan::Unhealthy::Kind::kUndetermined);
+  CHECK(unhealthy[1].why ==
+        "its exchange failed with node 0, none of which is known to be good (with node 0: no answer)");
 }
 
 TEST_CASE("a node alone looks at itself only, and nodes that have all passed before are not checked again") {
   Cluster one(1);
-  CHECK(one.unfit().empty());
+  CHECK(one.unhealthy().empty());
   CHECK(one.ordered.size() == 1);
   for (CheckNode& node : one.list) node.passed = true;
   CHECK(one.plan.phases(one.list, one.rules) == 0);
@@ -144,22 +145,22 @@ TEST_CASE("what cannot be read makes its node unfit, and what nobody was asked f
     Cluster cluster(5);
     cluster.says[{phase, 2}] = "<html>";
     const auto results = cluster.run();
-    const auto unfit = cluster.plan.unfit(cluster.list, results);
-    REQUIRE(unfit.size() == 1);
-    CHECK(unfit[0].node_rank == 2);
-    CHECK(unfit[0].why == "its answer to the check cannot be read: <html>");
+    const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+    REQUIRE(unhealthy.size() == 1);
+    CHECK(unhealthy[0].node_rank == 2);
+    CHECK(unhealthy[0].why == "its answer to the check cannot be read: <html>");
   }
   Cluster cluster(4);
   cluster.says[{1, 0}] =
       text_of(PairResults{.tests = {{.with = 1, .ms = 5}, {.with = 0, .ms = 1}, {.with = 9, .ms = 1}}});
-  CHECK(cluster.unfit().empty());
+  CHECK(cluster.unhealthy().empty());
 }
 
 TEST_CASE("a node that claims success where the other end failed has not passed") {
   Cluster cluster(4);
   cluster.faulty = {1};
   cluster.says[{1, 1}] = text_of(PairResults{.tests = {{.with = 0, .ms = 1}}});
-  CHECK(cluster.unfit() == Ints{1});
+  CHECK(cluster.unhealthy() == Ints{1});
 }
 
 TEST_CASE("both ends of every test are ordered to make it, and no two nodes wait for each other in a ring") {
@@ -191,20 +192,20 @@ TEST_CASE("a straggler is named as one") {
   Cluster cluster(6);
   cluster.slow = {4};
   const auto results = cluster.run();
-  const auto unfit = cluster.plan.unfit(cluster.list, results);
-  REQUIRE(unfit.size() == 1);
-  CHECK(unfit[0].node_rank == 4);
-  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kStraggler);
+  const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+  REQUIRE(unhealthy.size() == 1);
+  CHECK(unhealthy[0].node_rank == 4);
+  CHECK(unhealthy[0].kind == CheckPlan::Unhealthy::Kind::kStraggler);
 }
 
 TEST_CASE("a bad link between good nodes is told, for the lower of them") {
   Cluster cluster(3);
   cluster.cut = {{1, 2}};
-  const auto unfit = cluster.plan.unfit(cluster.list, cluster.run());
-  REQUIRE(unfit.size() == 1);
-  CHECK(unfit[0].node_rank == 1);
-  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kLink);
-  CHECK(unfit[0].why == "its link to " + cluster.list[2].address + " is bad");
+  const auto unhealthy = cluster.plan.unhealthy(cluster.list, cluster.run());
+  REQUIRE(unhealthy.size() == 1);
+  CHECK(unhealthy[0].node_rank == 1);
+  CHECK(unhealthy[0].kind == CheckPlan::Unhealthy::Kind::kLink);
+  CHECK(unhealthy[0].why == "its link to " + cluster.list[2].address + " is bad");
 }
 
 TEST_CASE("nodes of one rack meet each other first") {
@@ -259,7 +260,7 @@ TEST_CASE(
     CHECK(report.all_gather->ms == 25.0);
     CHECK(report.all_gather->why_not == "");
     CHECK(report.pairs.back().stage < 4);
-    CHECK(cluster.unfit() == Ints{2, 4});
+    CHECK(cluster.unhealthy() == Ints{2, 4});
   }
 }
 
@@ -269,7 +270,7 @@ TEST_CASE("nobody is left out for an all-gather that fails, and who failed by it
   const auto why_not = [&] {
     cluster.ordered.clear();
     const auto results = cluster.run();
-    CHECK(cluster.plan.unfit(cluster.list, results).empty());
+    CHECK(cluster.plan.unhealthy(cluster.list, results).empty());
     const HealthReport report = cluster.plan.report(cluster.list, results);
     REQUIRE(report.all_gather);
     CHECK(report.all_gather->nodes == 4);
@@ -293,7 +294,7 @@ TEST_CASE("a ring is made of two nodes at least, and only where it is asked for"
   CHECK(!none.plan.report(none.list, none.run()).all_gather);
   Cluster one(3);
   one.rules.measures_all = true;
-  for (const int ill : {0, 2}) one.says[{0, ill}] = text_of(SelfResult{.unfit = "its product was wrong"});
+  for (const int ill : {0, 2}) one.says[{0, ill}] = text_of(SelfResult{.unhealthy = "its product was wrong"});
   const auto results = one.run();
   REQUIRE(one.ordered.size() == 5);
   for (int node = 0; node < 3; ++node) {
@@ -324,12 +325,12 @@ TEST_CASE("what a node finds in a later phase stands in the report, and makes it
       const HealthReport report = cluster.plan.report(cluster.list, results);
       CHECK(report.nodes[2].findings == says.findings);
       CHECK(report.nodes[1].findings.empty());
-      const auto unfit = cluster.plan.unfit(cluster.list, results);
-      REQUIRE(unfit.size() == (is_fatal ? 1 : 0));
+      const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+      REQUIRE(unhealthy.size() == (is_fatal ? 1 : 0));
       if (!is_fatal) continue;
-      CHECK(unfit[0].node_rank == 2);
-      CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kFaulty);
-      CHECK(unfit[0].why == "eth0 has no link");
+      CHECK(unhealthy[0].node_rank == 2);
+      CHECK(unhealthy[0].kind == CheckPlan::Unhealthy::Kind::kFaulty);
+      CHECK(unhealthy[0].why == "eth0 has no link");
     }
   }
 }
@@ -363,11 +364,11 @@ struct GpuCluster : Cluster {
   explicit GpuCluster(int nodes) : Cluster(nodes) {
     for (int node = 0; node < nodes; ++node) set(node, {});
   }
-  void set(int node, std::optional<GpuFailure> failure, std::string unfit = "") {
+  void set(int node, std::optional<GpuFailure> failure, std::string unhealthy = "") {
     says[{0, node}] = text_of(SelfResult{.port = static_cast<std::uint16_t>(4000 + node),
                                          .key = format("key{}", node),
                                          .compute_ms = 3,
-                                         .unfit = std::move(unfit),
+                                         .unhealthy = std::move(unhealthy),
                                          .gpu = GpuVersions{.gpus = 2, .nccl = "2.28.9"},
                                          .gpu_figures = GpuFigures{.product_ms = 1, .gathers = 2},
                                          .gpu_failure = std::move(failure)});
@@ -420,7 +421,7 @@ TEST_CASE("a GPU test that fails in the same step on all nodes leaves nobody out
   for (int node = 0; node < 4; ++node)
     cluster.set(node, GpuFailure{GpuStep::kCompute, format("GPU 1: no handle {}", node)});
   const auto results = cluster.run_with(kGathers);
-  CHECK(cluster.plan.unfit(cluster.list, results).empty());
+  CHECK(cluster.plan.unhealthy(cluster.list, results).empty());
   CHECK(cluster.gathers == 0);
   CHECK(cluster.warnings(results) ==
         std::vector<std::string>{
@@ -435,14 +436,14 @@ TEST_CASE("a GPU test that fails on some nodes alone, or in other steps, leaves 
   some.set(1, kNoHandle);
   some.set(3, kNoHandle);
   const auto results = some.run_with(kGathers);
-  const auto unfit = some.plan.unfit(some.list, results);
-  REQUIRE(unfit.size() == 2);
-  CHECK(unfit[0] == CheckPlan::Unfit{1, "GPU 1: no handle"});
-  CHECK(unfit[1].node_rank == 3);
+  const auto unhealthy = some.plan.unhealthy(some.list, results);
+  REQUIRE(unhealthy.size() == 2);
+  CHECK(unhealthy[0] == CheckPlan::Unhealthy{1, "GPU 1: no handle"});
+  CHECK(unhealthy[1].node_rank == 3);
   GpuCluster steps(2);
   steps.set(0, kNoHandle);
   steps.set(1, GpuFailure{GpuStep::kOpen, "GPU 0: CUDA_ERROR_UNKNOWN"});
-  CHECK(steps.plan.unfit(steps.list, steps.run_with(kGathers)).size() == 2);
+  CHECK(steps.plan.unhealthy(steps.list, steps.run_with(kGathers)).size() == 2);
 }
 
 TEST_CASE(
@@ -452,9 +453,9 @@ TEST_CASE(
   cluster.set(1, kNoHandle);
   cluster.set(2, kNoHandle);
   const auto results = cluster.run_with(kGathers);
-  const auto unfit = cluster.plan.unfit(cluster.list, results);
-  REQUIRE(unfit.size() == 1);
-  CHECK(unfit[0] == CheckPlan::Unfit{0, "3 ECC errors"});
+  const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+  REQUIRE(unhealthy.size() == 1);
+  CHECK(unhealthy[0] == CheckPlan::Unhealthy{0, "3 ECC errors"});
   CHECK(cluster.warnings(results).at(0).starts_with(
       "the GPU test failed on all 2 nodes that have no other fault (node 1: "));
 }
@@ -463,9 +464,9 @@ TEST_CASE("of one node alone the GPU test's failure stands, with how to do witho
   GpuCluster cluster(1);
   cluster.set(0, kNoHandle);
   const std::vector<CheckResults> results = {{cluster.says.at({0, 0})}};
-  const auto unfit = cluster.plan.unfit(cluster.list, results);
-  REQUIRE(unfit.size() == 1);
-  CHECK(unfit[0].why == "GPU 1: no handle; if training works, set ELASTIC_RUN_PROBE_GPUS=off");
+  const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+  REQUIRE(unhealthy.size() == 1);
+  CHECK(unhealthy[0].why == "GPU 1: no handle; if training works, set ELASTIC_RUN_PROBE_GPUS=off");
 }
 
 TEST_CASE("NCCL that fails between all nodes leaves nobody out where TCP passed, and is told once") {
@@ -474,7 +475,7 @@ TEST_CASE("NCCL that fails between all nodes leaves nobody out where TCP passed,
     const auto results = cluster.run_with([](int node, int with) {
       return std::optional(GatherFailure{.why = node < with ? "GPU 0: remote error" : ""});
     });
-    CHECK(cluster.plan.unfit(cluster.list, results).empty());
+    CHECK(cluster.plan.unhealthy(cluster.list, results).empty());
     CHECK(cluster.gathers > 0);
     CHECK(cluster.warnings(results) ==
           std::vector<std::string>{format("the all-gather over NCCL failed between all {} nodes that tried it (nodes 0 "
@@ -493,11 +494,11 @@ TEST_CASE("NCCL that works between some nodes names the one that it fails with, 
     const bool fails = node == 2 || with == 2;
     return fails ? std::optional(GatherFailure{.why = node == 2 ? "GPU 0: boom" : ""}) : std::nullopt;
   });
-  const auto unfit = cluster.plan.unfit(cluster.list, results);
-  REQUIRE(unfit.size() == 1);
-  CHECK(unfit[0].node_rank == 2);
-  CHECK(unfit[0].kind == CheckPlan::Unfit::Kind::kFaulty);
-  CHECK(unfit[0].why.contains("the all-gather over NCCL failed: GPU 0: boom)"));
+  const auto unhealthy = cluster.plan.unhealthy(cluster.list, results);
+  REQUIRE(unhealthy.size() == 1);
+  CHECK(unhealthy[0].node_rank == 2);
+  CHECK(unhealthy[0].kind == CheckPlan::Unhealthy::Kind::kFaulty);
+  CHECK(unhealthy[0].why.contains("the all-gather over NCCL failed: GPU 0: boom)"));
   CHECK(cluster.warnings(results).empty());
   CHECK(cluster.plan.report(cluster.list, results).by_nccl);
 }
@@ -506,5 +507,5 @@ TEST_CASE("wrong bytes over NCCL are nobody's excuse") {
   GpuCluster cluster(2);
   const auto results =
       cluster.run_with([](int, int) { return std::optional(GatherFailure{.why = "it is wrong", .is_defect = true}); });
-  CHECK(cluster.plan.unfit(cluster.list, results).size() == 2);
+  CHECK(cluster.plan.unhealthy(cluster.list, results).size() == 2);
 }

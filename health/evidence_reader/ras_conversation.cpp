@@ -24,7 +24,7 @@
 #include "src/base/address.h"
 #include "src/base/text.h"
 #include "src/base/unique_fd.h"
-#include "src/process/farewell.h"
+#include "src/process/death_notice.h"
 
 namespace elastic::evidence {
 namespace {

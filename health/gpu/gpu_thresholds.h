@@ -34,7 +34,7 @@ enum class GpuRule {
   kFewGpus,
   kModels,
   kDrivers,
-  kXidUnfit,
+  kXidUnhealthy,
   kXidSuspect,
   kXidOld,
   kXidUnknown,
@@ -112,7 +112,7 @@ inline constexpr std::array kGpuThresholds = {
                  "choose GPUs of one model with CUDA_VISIBLE_DEVICES: the slowest sets the pace"},
     GpuThreshold{GpuRule::kDrivers, "gpu-drivers", "GPUs with different drivers in the node", 0, "", Severity::kWarning,
                  "reboot the node, so that one driver serves all GPUs"},
-    GpuThreshold{GpuRule::kXidUnfit, "gpu-xid", "an Xid after which a GPU is unfit, since the job began", 0, "",
+    GpuThreshold{GpuRule::kXidUnhealthy, "gpu-xid", "an Xid after which a GPU is unfit, since the job began", 0, "",
                  Severity::kFatal,
                  "nvidia-smi --gpu-reset -i N, or reboot the node; if the Xid comes back, have the GPU replaced"},
     GpuThreshold{

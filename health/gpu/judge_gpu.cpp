@@ -401,7 +401,7 @@ std::vector<XidOfGpu> xids_in(std::string_view log, const GpuNeeds& needs) {
 
 GpuRule rule_of(XidAftermath aftermath) {
   switch (aftermath) {
-    case XidAftermath::kUnfit: return GpuRule::kXidUnfit;
+    case XidAftermath::kUnhealthy: return GpuRule::kXidUnhealthy;
     case XidAftermath::kSuspect: return GpuRule::kXidSuspect;
     case XidAftermath::kNone:
     case XidAftermath::kUnknown: break;

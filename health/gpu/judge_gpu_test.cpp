@@ -304,7 +304,7 @@ TEST_CASE("an Xid since the job began makes a GPU unfit where it says so, one of
     CHECK(findings[0].severity == Severity::kFatal);
     CHECK(findings[0].what.starts_with("Xid " + std::to_string(number) + ": "));
     CHECK(findings[0].where == "PCI:0000:1b:00");
-    CHECK(findings[0].remedy == threshold(GpuRule::kXidUnfit).remedy);
+    CHECK(findings[0].remedy == threshold(GpuRule::kXidUnhealthy).remedy);
   }
   for (const int number : {63, 92, 94}) {
     CAPTURE(number);

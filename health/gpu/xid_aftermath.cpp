@@ -18,7 +18,7 @@ XidAftermath aftermath_of(int number) {
     case 79:
     case 95:
     case 119:
-    case 120: return XidAftermath::kUnfit;
+    case 120: return XidAftermath::kUnhealthy;
     default: return XidAftermath::kUnknown;
   }
 }

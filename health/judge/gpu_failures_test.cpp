@@ -8,7 +8,7 @@ namespace {
 
 enum Step { kOpen, kCompute, kGather };
 constexpr GpuStanding kWell = {};
-constexpr GpuStanding kUnfit = {.says_nothing = true};
+constexpr GpuStanding kUnhealthy = {.says_nothing = true};
 constexpr GpuStanding failed(int step) { return {.failed_in = step}; }
 
 }  // namespace
@@ -35,10 +35,10 @@ TEST_CASE("of one node alone nobody knows whether its GPU test is at fault") {
 
 TEST_CASE("nodes with other faults say nothing of the GPU test of the others") {
   const GpuStanding gathers = failed(kGather);
-  CHECK(step_that_failed_everywhere({kUnfit, gathers, gathers}) == kGather);
+  CHECK(step_that_failed_everywhere({kUnhealthy, gathers, gathers}) == kGather);
   CHECK(step_that_failed_everywhere({gathers, {.says_nothing = true, .failed_in = kOpen}, gathers}) == kGather);
-  CHECK(!step_that_failed_everywhere({kUnfit, gathers}));
-  CHECK(!step_that_failed_everywhere({kUnfit, kUnfit}));
+  CHECK(!step_that_failed_everywhere({kUnhealthy, gathers}));
+  CHECK(!step_that_failed_everywhere({kUnhealthy, kUnhealthy}));
 }
 
 TEST_CASE("NCCL that works between no two nodes is no node's fault, unless it brought wrong bytes") {

@@ -126,7 +126,7 @@ struct SelfResult {
   std::optional<double> compute_ms = {};   // the time of a matrix product
   std::optional<double> memory_gbps = {};  // 10^9 bytes/s, read and written
   std::vector<Finding> findings = {};
-  std::string unfit = {};  // why the node cannot train, as a clause; empty: it can
+  std::string unhealthy = {};  // why the node cannot train, as a clause; empty: it can
   // With --check-probe: a free port, the MASTER_PORT of tests in which this node has the lower rank. 0: the node has no
   // external probe.
   std::uint16_t master_port = 0;
@@ -138,7 +138,7 @@ struct SelfResult {
     io.must("port", v.port);
     each(io, "key", v.key, "compute_ms", v.compute_ms, "memory_gbps", v.memory_gbps);
     io.if_set("findings", v.findings);
-    io.if_set("unfit", v.unfit);
+    io.if_set("unfit", v.unhealthy);
     io.if_set("master_port", v.master_port);
     each(io, "gpu", v.gpu, "gpu_figures", v.gpu_figures, "gpu_failure", v.gpu_failure);
   }

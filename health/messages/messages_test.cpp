@@ -13,7 +13,7 @@ TEST_CASE("orders and results of a check are read as they were written; what is 
                         .memory_gbps = 11.25,
                         .findings = {{Severity::kWarning, "it is small", "/dev/shm", "make it larger"},
                                      {Severity::kFatal, "it is down", "eth0", "plug it in", "link-down"}},
-                        .unfit = "no memory",
+                        .unhealthy = "no memory",
                         .master_port = 4712,
                         .gpu = GpuVersions{.gpus = 8,
                                            .model = "NVIDIA H100",

@@ -33,13 +33,13 @@ GpuReply<Value> reply_of(const Attempt<std::string>& answer,
 
 std::string of_gpu(std::size_t gpu, const std::string& why) { return format("GPU {}: {}", gpu, why); }
 
-void make_unfit(GpuLook& out, std::string why) {
-  if (out.unfit.empty()) out.unfit = std::move(why);
+void make_unhealthy(GpuLook& out, std::string why) {
+  if (out.unhealthy.empty()) out.unhealthy = std::move(why);
 }
 
 // A GPU's own fault makes the node unfit. Whether another failure does is decided when all nodes' results are known.
 void note_failure(GpuLook& out, GpuStep step, const GatherFailure& failure) {
-  if (failure.is_defect) return make_unfit(out, failure.why);
+  if (failure.is_defect) return make_unhealthy(out, failure.why);
   if (!out.failure) out.failure = GpuFailure{.step = step, .why = failure.why};
 }
 
@@ -278,7 +278,7 @@ void GpuNode::judge_facts(const GpuReply<std::vector<GpuFacts>>& before, GpuLook
   // What is wrong with a GPU is a better reason than the step that failed because of it.
   for (std::size_t i = others; i < out.findings.size(); ++i) {
     if (out.findings[i].severity != Severity::kFatal) continue;
-    out.unfit = format("{}: {}", out.findings[i].where, out.findings[i].what);
+    out.unhealthy = format("{}: {}", out.findings[i].where, out.findings[i].what);
     break;
   }
 }

@@ -47,7 +47,7 @@ std::int64_t longest_look_ms(const GpuSettings& settings);
 // The GPUs' part of the results of kSelfPhase.
 struct GpuLook {
   std::string unavailable = {};            // why GPUs are not tested, as a clause; empty: they are tested
-  std::string unfit = {};                  // a GPU's own fault, for which the node cannot train, as a clause
+  std::string unhealthy = {};              // a GPU's own fault, for which the node cannot train, as a clause
   std::optional<GpuFailure> failure = {};  // the first step that failed without showing that a GPU is at fault
   std::optional<GpuVersions> versions = {};
   std::optional<GpuFigures> figures = {};

@@ -156,14 +156,14 @@ TEST_CASE("of a node's own GPUs one that fails ends the all-gather of all, and i
   REQUIRE(look.failure);
   CHECK(look.failure->step == GpuStep::kGather);
   CHECK(look.failure->why == "the all-gather of its own GPUs over NCCL failed: GPU 1: boom");
-  CHECK(look.unfit == "");
+  CHECK(look.unhealthy == "");
 }
 
 TEST_CASE("what is a GPU's own fault makes its node unfit, a call that fails is only told") {
   const GpuLook failed = GpuNode(Program(kPasses, R"(say '{"failed":"no handle"}')").settings(1)).look();
   CHECK(failed.failure == GpuFailure{GpuStep::kCompute, "GPU 0: no handle"});
-  CHECK(failed.unfit == "");
+  CHECK(failed.unhealthy == "");
   const GpuLook wrong = GpuNode(Program(kPasses, R"(say '{"failed":"it is wrong","defect":true}')").settings(1)).look();
   CHECK(!wrong.failure);
-  CHECK(wrong.unfit == "GPU 0: it is wrong");
+  CHECK(wrong.unhealthy == "GPU 0: it is wrong");
 }

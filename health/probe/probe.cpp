@@ -31,7 +31,7 @@ void add(SelfResult& self, GpuLook look) {
     self.findings.push_back({.what = "GPUs are not tested: " + look.unavailable,
                              .remedy = "the exchange over TCP is used instead of NCCL's"});
   }
-  if (!look.unfit.empty() && self.unfit.empty()) self.unfit = std::move(look.unfit);
+  if (!look.unhealthy.empty() && self.unhealthy.empty()) self.unhealthy = std::move(look.unhealthy);
   self.gpu_failure = std::move(look.failure);
   self.gpu = std::move(look.versions);
   self.gpu_figures = look.figures;
@@ -42,14 +42,14 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   const Result<Listener>& listener = means.listener;
   SelfResult self{.master_port = means.master_port.number()};
   const auto note = [&self](const Attempt<double>& measured) {
-    if (!measured && self.unfit.empty()) self.unfit = measured.error();
+    if (!measured && self.unhealthy.empty()) self.unhealthy = measured.error();
     return measured ? std::optional(*measured) : std::nullopt;
   };
   if (listener) {
     self.port = listener->port();
     self.key = listener->key();
   } else {
-    if (self.unfit.empty()) self.unfit = listener.error().text();
+    if (self.unhealthy.empty()) self.unhealthy = listener.error().text();
   }
   // The product is measured at several moments, since other load of the host may disturb one of them.
   const auto compute = [&] {
@@ -59,12 +59,12 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   compute();
   self.memory_gbps = note(measure_memory());
   compute();
-  if (is_external(settings) && self.master_port == 0 && self.unfit.empty())
-    self.unfit = "no port is free for the external probe";
+  if (is_external(settings) && self.master_port == 0 && self.unhealthy.empty())
+    self.unhealthy = "no port is free for the external probe";
   if (settings.look_at_host) self.findings = settings.look_at_host();
   compute();
   const auto fatal = std::ranges::find(self.findings, Severity::kFatal, &Finding::severity);
-  if (fatal != self.findings.end()) self.unfit = fatal->what;
+  if (fatal != self.findings.end()) self.unhealthy = fatal->what;
   add(self, means.gpus.look());
   return self;
 }

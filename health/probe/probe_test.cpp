@@ -106,7 +106,7 @@ TEST_CASE("a probe looks at its host first, and ends when its channel does") {
   CHECK(self.key.size() == 32);
   CHECK(self.compute_ms.value_or(0) > 0);
   CHECK(self.memory_gbps.value_or(0) > 0);
-  CHECK(self.unfit == "");
+  CHECK(self.unhealthy == "");
   CHECK(probe.status_after_close() == 0);
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("a probe looks at its host at the end of each phase in which it has a 
   }});
   Probe high;
   CHECK(low.self().findings == std::vector<Finding>{{Severity::kFatal, "look 1"}});
-  CHECK(low.self().unfit == "look 1");
+  CHECK(low.self().unhealthy == "look 1");
   low.write(line_of(0, {}));
   CHECK(low.answer() == PairResults{});
   low.write(line_of(0, {order_to(1, high)}));

@@ -51,7 +51,7 @@ std::string drain_line(std::string_view program, const NodeOutcome& outcome) {
     parts.push_back(format("not checked: {}", outcome.why_not));
   } else {
     parts.emplace_back("healthy");
-    if (outcome.others_are_unfit) parts.emplace_back("another node or a link is not fit");
+    if (outcome.others_are_unhealthy) parts.emplace_back("another node or a link is not fit");
   }
   parts.insert(parts.end(), warnings.begin(), warnings.end());
   return fit_for_a_reason(format("{}: {}", program, join(parts, "; ")));

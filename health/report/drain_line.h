@@ -18,7 +18,7 @@ struct NodeOutcome {
   std::string why_not = {};            // why it was not checked, as a clause
   std::string flaw = {};               // what the verdict of the job says about this node, as a clause; empty: nothing
   std::vector<Finding> findings = {};  // the node's own
-  bool others_are_unfit = false;       // another node, or a link for which another node is named
+  bool others_are_unhealthy = false;   // another node, or a link for which another node is named
 };
 
 // The line, without a line end: `program`, and what is wrong with the node, the worst first ("elastic-run: eth1 has no

@@ -17,7 +17,7 @@ TEST_CASE("the drain line of a node that is fit says healthy, with its warnings 
   CHECK(drain_line("elastic-run", {.was_checked = true}) == "elastic-run: healthy");
   CHECK(drain_line("elastic-run", {.was_checked = true, .findings = {{Severity::kNote, "driver 570"}, kShm}}) ==
         "elastic-run: healthy; /dev/shm is small: 64 MiB");
-  CHECK(drain_line("elastic-run", {.was_checked = true, .others_are_unfit = true}) ==
+  CHECK(drain_line("elastic-run", {.was_checked = true, .others_are_unhealthy = true}) ==
         "elastic-run: healthy; another node or a link is not fit");
 }
 

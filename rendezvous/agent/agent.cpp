@@ -26,7 +26,7 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
                  },
                  [&](const LinkConnected& e) {
                    if (e.secret) link_.set_secret(*e.secret);
-                   door_ = e.door;
+                   peer_port_ = e.peer_port;
                    if (e.local) {
                      link_.set_local(*e.local);
                      lifecycle_.set_hosts_coordinator(*e.local);
@@ -53,9 +53,9 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
 }
 
 Link::Owner Agent::owner() const {
-  const bool has_verdict = lifecycle_.has_verdict();
+  const bool has_job_result = lifecycle_.has_job_result();
   return {.needs_lease = lifecycle_.needs_lease(),
-          .may_connect = !lifecycle_.is_dismissed() && (!must_be_idle_ || lifecycle_.is_idle() || has_verdict),
+          .may_connect = !lifecycle_.is_dismissed() && (!must_be_idle_ || lifecycle_.is_idle() || has_job_result),
           .runs_workers = lifecycle_.runs_workers()};
 }
 
@@ -115,7 +115,7 @@ void Agent::on(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffe
 }
 
 std::optional<Waiting> Agent::waiting() const {
-  if (!lifecycle_.is_idle() || lifecycle_.has_verdict()) return lifecycle_.waiting();
+  if (!lifecycle_.is_idle() || lifecycle_.has_job_result()) return lifecycle_.waiting();
   return link_.attached() ? lifecycle_.waiting_for_round() : link_.waiting();
 }
 
@@ -124,7 +124,7 @@ NodeJoins Agent::joins() {
   joins.facts.term = link_.term();
   joins.facts.incarnation = link_.own_incarnation();
   joins.session = sessions_++;
-  joins.door = door_;
+  joins.peer_port = peer_port_;
   return joins;
 }
 

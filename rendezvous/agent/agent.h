@@ -19,7 +19,7 @@ struct LinkConnected {
   protocol::Nonce nonce{};                 // random, another for each connection
   std::optional<bool> local = {};          // whether the coordinator is in this process; none: as LinkSettings say
   std::optional<std::string> secret = {};  // the job's; none: the one of LinkSettings
-  std::uint16_t door = 0;                  // NodeJoins::door
+  std::uint16_t peer_port = 0;             // NodeJoins::peer_port
   bool is_same_place = true;               // the coordinator of the last session was reached there
   bool may_begin = true;                   // protocol::Introduction
 };
@@ -33,7 +33,7 @@ struct LinkReceived {
   protocol::ByteString bytes;
 };
 struct LinkTimerFired {};  // the timer of StartLinkTimer
-// Link::supports_own(), and there is no coordinator of the job in this process any more. It may have said so when the
+// Link::votes_for_own(), and there is no coordinator of the job in this process any more. It may have said so when the
 // agent had no session with it.
 struct OwnCoordinatorOver {};
 // The coordinator's messages come in the bytes of LinkReceived.
@@ -74,9 +74,9 @@ class Agent {
 
   Lifecycle lifecycle_;
   Link link_;
-  std::uint32_t sessions_ = 0;  // those that were opened
-  std::uint16_t door_ = 0;      // NodeJoins::door
-  bool must_be_idle_ = false;   // the next session is opened when no process of a round is left
+  std::uint32_t sessions_ = 0;   // those that were opened
+  std::uint16_t peer_port_ = 0;  // NodeJoins::peer_port
+  bool must_be_idle_ = false;    // the next session is opened when no process of a round is left
   bool ended_ = false;
   std::optional<std::int64_t> timer_at_ms_;
 };

@@ -84,8 +84,11 @@ struct Tied {
   // Brings the round `round` of two nodes so far that its workers run.
   void run(RoundNumber round = 0) {
     if (!connected) event(Begin{});
-    say(PrepareRound{
-        .round = round, .max_restarts = 3, .place = {1, 2, 2, 4, 2, 4}, .membership = 99, .successors = successors});
+    say(PrepareRound{.round = round,
+                     .max_restarts = 3,
+                     .place = {1, 2, 2, 4, 2, 4},
+                     .membership = 99,
+                     .next_leaders = next_leaders});
     say(RunWorkers{round, {"10.0.0.1", 4000}});
     REQUIRE(count<StartWorkers>() > 0);
   }
@@ -110,17 +113,17 @@ struct Tied {
     }
     return last;
   }
-  std::optional<Verdict> finished() const {
+  std::optional<JobResult> finished() const {
     for (const AgentEffect& effect : log) {
       const auto* inner = std::get_if<Effect>(&effect);
       const auto* finish = inner == nullptr ? nullptr : std::get_if<Finish>(inner);
-      if (finish != nullptr) return finish->verdict;
+      if (finish != nullptr) return finish->job_result;
     }
     return {};
   }
   std::size_t sessions() const { return other.introductions.size(); }
 
-  std::vector<Successor> successors = {};  // who may lead the job after its coordinator
+  std::vector<NextLeader> next_leaders = {};  // who may lead the job after its coordinator
   Agent agent;
   Other other;
   std::int64_t now_ms = 1'000'000;
@@ -143,12 +146,12 @@ TEST_CASE("an agent finds its coordinator, runs a round, and ends when it is dis
   tied.event(WorkerExited{1, {}, 5});
   CHECK(tied.other.last<WorkersSucceeded>()->round == 0);
   tied.say(EndJob{});
-  CHECK(tied.other.last<VerdictHeard>() != nullptr);
+  CHECK(tied.other.last<JobResultHeard>() != nullptr);
   tied.all_gone();
   CHECK(!tied.finished());
   tied.say(Dismiss{});
   REQUIRE(tied.finished().has_value());
-  CHECK(tied.finished()->outcome == Verdict::Outcome::kSucceeded);
+  CHECK(tied.finished()->outcome == JobResult::Outcome::kSucceeded);
   tied.log.clear();
   tied.event(LinkTimerFired{});
   CHECK(tied.log.empty());
@@ -161,10 +164,10 @@ TEST_CASE("details that are gathered while the connection is broken arrive over 
     tied.event(WorkerStarted{0, 100});
     tied.event(WorkerExited{0, {.code = 3}, 5});
     tied.all_gone();
-    const EndJob end{{.outcome = Verdict::Outcome::kFailed, .failures = tied.agent.lifecycle().failures()}};
+    const EndJob end{{.outcome = JobResult::Outcome::kFailed, .failures = tied.agent.lifecycle().failures()}};
     tied.say(end);
     CHECK(tied.count<GatherDetails>() == 1);
-    CHECK(tied.other.last<VerdictHeard>() == nullptr);
+    CHECK(tied.other.last<JobResultHeard>() == nullptr);
     tied.reachable = false;
     tied.broken();
     if (early) tied.event(DetailsGathered{"Traceback"});
@@ -173,8 +176,8 @@ TEST_CASE("details that are gathered while the connection is broken arrive over 
     REQUIRE(tied.sessions() == 2);
     tied.say(end);
     if (!early) tied.event(DetailsGathered{"Traceback"});
-    REQUIRE(tied.other.last<VerdictHeard>() != nullptr);
-    CHECK(tied.other.last<VerdictHeard>()->details == "Traceback");
+    REQUIRE(tied.other.last<JobResultHeard>() != nullptr);
+    CHECK(tied.other.last<JobResultHeard>()->details == "Traceback");
     CHECK(tied.count<GatherDetails>() == 1);
     tied.say(Dismiss{"Traceback"});
     CHECK(tied.finished().has_value());
@@ -188,7 +191,7 @@ TEST_CASE("an agent that has not found its coordinator yet ends as soon as it is
   tied.pass(500);
   tied.event(SignalReceived{SIGTERM});
   REQUIRE(tied.finished().has_value());
-  CHECK(tied.finished()->outcome == Verdict::Outcome::kStopped);
+  CHECK(tied.finished()->outcome == JobResult::Outcome::kStopped);
   CHECK(tied.finished()->signal == SIGTERM);
 }
 
@@ -198,7 +201,7 @@ TEST_CASE("an agent that finds no coordinator ends with that reason") {
   tied.event(Begin{});
   tied.pass(20'000);
   REQUIRE(tied.finished().has_value());
-  CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
+  CHECK(tied.finished()->outcome == JobResult::Outcome::kFailed);
   CHECK(tied.finished()->reason == "found no coordinator within 20 s: connection refused");
 }
 
@@ -243,12 +246,12 @@ TEST_CASE("a SIGTERM while the coordinator is away ends the node without it once
   CHECK(!tied.finished());
   tied.all_gone();
   REQUIRE(tied.finished().has_value());
-  CHECK(tied.finished()->outcome == Verdict::Outcome::kStopped);
+  CHECK(tied.finished()->outcome == JobResult::Outcome::kStopped);
 }
 
 TEST_CASE("workers live through a coordinator's absence of less than the lease, and are killed when it is over") {
   Tied tied;
-  tied.successors = {{.agent = 8, .port = 4}};
+  tied.next_leaders = {{.agent = 8, .port = 4}};
   tied.run();
   tied.hears = false;
   tied.pass(2999);
@@ -283,7 +286,7 @@ TEST_CASE("an agent that was stopped and goes on kills its workers before it loo
 
 TEST_CASE("an agent that was stopped and goes on takes what its workers did meanwhile for a consequence") {
   Tied tied;
-  tied.successors = {{.agent = 8, .port = 4}};
+  tied.next_leaders = {{.agent = 8, .port = 4}};
   tied.run();
   tied.now_ms += 10'000;
   tied.event(WorkerExited{0, {.code = 1}, 5});
@@ -332,7 +335,7 @@ TEST_CASE("an agent that is to try again keeps its user's process waiting and tr
 TEST_CASE("who is dismissed connects no more, and its workers have their time to end") {
   Tied tied;
   tied.run();
-  tied.say(EndJob{{.outcome = Verdict::Outcome::kStopped}});
+  tied.say(EndJob{{.outcome = JobResult::Outcome::kStopped}});
   CHECK(tied.signal() == SIGTERM);
   tied.say(Dismiss{});
   const auto lines = [&] {
@@ -354,13 +357,13 @@ TEST_CASE("a verdict that others may not have heard is told to a coordinator tha
     tied.run();
     tied.event(WorkerExited{0, {}, 5});
     tied.event(WorkerExited{1, {}, 5});
-    tied.say(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 0}});
+    tied.say(EndJob{{.outcome = JobResult::Outcome::kSucceeded, .round = 0}});
     tied.all_gone();
     tied.pass(1000);
     tied.reachable = is_back;
     tied.broken();
     if (is_back) {
-      REQUIRE(tied.other.last<NodeJoins>()->facts.verdict.has_value());
+      REQUIRE(tied.other.last<NodeJoins>()->facts.job_result.has_value());
       CHECK(tied.other.last<NodeJoins>()->facts.activity == Activity::kIdle);
       continue;
     }
@@ -368,14 +371,14 @@ TEST_CASE("a verdict that others may not have heard is told to a coordinator tha
     CHECK(!tied.finished());
     tied.pass(1);
     REQUIRE(tied.finished().has_value());
-    CHECK(tied.finished()->outcome == Verdict::Outcome::kSucceeded);
+    CHECK(tied.finished()->outcome == JobResult::Outcome::kSucceeded);
   }
 }
 
 TEST_CASE("a node with a verdict that is turned away keeps it and ends, without asking again and again") {
   Tied tied;
   tied.run();
-  tied.say(EndJob{{.outcome = Verdict::Outcome::kFailed, .reason = "why"}});
+  tied.say(EndJob{{.outcome = JobResult::Outcome::kFailed, .reason = "why"}});
   tied.pass(1000);
   tied.broken();
   CHECK(tied.sessions() == 2);
@@ -389,10 +392,10 @@ TEST_CASE("a node with a verdict that is turned away keeps it and ends, without 
 }
 
 TEST_CASE("a coordinator that does not come back ends the job for the node, and no worker is left") {
-  for (const bool has_successor : {true, false}) {
-    CAPTURE(has_successor);
+  for (const bool has_next_leader : {true, false}) {
+    CAPTURE(has_next_leader);
     Tied tied;
-    if (has_successor) tied.successors = {{.agent = 8, .port = 4}};
+    if (has_next_leader) tied.next_leaders = {{.agent = 8, .port = 4}};
     tied.run();
     tied.pass(1000);
     tied.reachable = false;
@@ -403,14 +406,14 @@ TEST_CASE("a coordinator that does not come back ends the job for the node, and 
     CHECK(tied.signal() == SIGKILL);
     CHECK(!tied.finished());
     tied.all_gone();
-    CHECK(tied.finished().has_value() == !has_successor);
+    CHECK(tied.finished().has_value() == !has_next_leader);
     tied.pass(30'000);
     REQUIRE(tied.finished().has_value());
-    CHECK(tied.finished()->outcome == Verdict::Outcome::kFailed);
+    CHECK(tied.finished()->outcome == JobResult::Outcome::kFailed);
     CHECK(tied.finished()->reason ==
-          (has_successor ? "lost the coordinator and could not reconnect: connection refused"
-                         : "lost the coordinator and could not reconnect in time, and no other node can take "
-                           "over: connection refused"));
+          (has_next_leader ? "lost the coordinator and could not reconnect: connection refused"
+                           : "lost the coordinator and could not reconnect in time, and no other node can take "
+                             "over: connection refused"));
   }
 }
 

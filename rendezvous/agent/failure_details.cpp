@@ -35,7 +35,7 @@ void FailureDetails::timed_out(Effects& out) { are_there({}, out); }
 void FailureDetails::are_there(std::string text, Effects& out) {
   stage_ = Stage::kNone;
   if (!is_superseded_) own_ = std::move(text);
-  out.push_back(ToCoordinator{protocol::VerdictHeard{own_}});
+  out.push_back(ToCoordinator{protocol::JobResultHeard{own_}});
 }
 
 }  // namespace elastic::agent

@@ -8,7 +8,7 @@
 namespace elastic::agent {
 
 // What is known of the worker that is why the job failed: the text that its node gathers and tells the coordinator with
-// VerdictHeard, and that the coordinator tells all nodes. While it is being gathered the node's timer is its own.
+// JobResultHeard, and that the coordinator tells all nodes. While it is being gathered the node's timer is its own.
 class FailureDetails {
  public:
   // That worker ran on this node: its details are to be gathered when no process of the round is left.

@@ -18,7 +18,7 @@ FailureDetails being_gathered() {
 }
 
 std::string heard(const Effect& effect) {
-  return std::get<VerdictHeard>(std::get<ToCoordinator>(effect).message).details;
+  return std::get<JobResultHeard>(std::get<ToCoordinator>(effect).message).details;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Lifecycle::Lifecycle(NodeSettings settings)
     : settings_(std::move(settings)),
       preparation_(settings_.logs),
       early_(settings_.error_files_stop),
-      sweep_(settings_.stuck_timeout_ms),
+      kill_ladder_(settings_.stuck_timeout_ms),
       leaving_(settings_.signals_are_shared, settings_.forward_signals.contains(SIGINT)) {
   ELASTIC_CHECK(settings_.local_world_size >= 1 && settings_.shutdown_timeout_ms >= 0);
 }
@@ -60,7 +60,7 @@ NodeJoins Lifecycle::joins() const {
   if (settings_.training_ports) joins.training_ports = *settings_.training_ports;
   AgentFacts& facts = joins.facts;
   // A coordinator that takes over may not know what the one before it has decided.
-  if (!dismissed_) facts.verdict = verdict_;
+  if (!dismissed_) facts.job_result = job_result_;
   round_.report(facts);
   facts.error_files_wait = early_.is_over();
   if (state_ == State::kIdle) facts.false_alarm = rank_of_false_alarm();
@@ -102,7 +102,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   round_.begin(message, settings_.local_world_size, out);
   early_.round_began(message.restart_count < message.max_restarts, message.error_files_wait);
   waits_.forget_news();
-  sweep_.forget_left_behind();
+  kill_ladder_.forget_left_behind();
   // The order crossed the message that this node leaves.
   if (leaving_.told()) return stop(leaving_.signal(), Cause::kFromOutside, out);
   preparation_.begin(message, out);
@@ -170,12 +170,12 @@ void Lifecycle::on(const WorkerNotStarted& event, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
   // While a worker is left alone the others have got SIGTERM and nothing else.
-  const bool was_killed = event.exit.signal != 0 && event.exit.signal != SIGTERM && !sweep_.has_killed();
+  const bool was_killed = event.exit.signal != 0 && event.exit.signal != SIGTERM && !kill_ladder_.has_killed();
   const auto spared = early_.spared();
   const bool explains = was_killed && early_.is_explained_by_death_of(event.local_rank);
   if (explains) out.push_back(SignalWorkers{.signal = SIGTERM, .only = spared});
   const bool has_failed_first =
-      explains || (!event.exit.success() && !sweep_.has_killed() && early_.failed(event.local_rank));
+      explains || (!event.exit.success() && !kill_ladder_.has_killed() && early_.failed(event.local_rank));
   round_.exited(event, state_ != State::kRunning && !has_failed_first);
   if (state_ != State::kRunning) return;
   if (event.exit.success()) {
@@ -210,11 +210,11 @@ void Lifecycle::on(const StopWorkers& message, std::int64_t now_ms, Effects& out
     return stop(SIGTERM, Cause::kOthersOrder, out);
   }
   state_ = State::kStopping;
-  sweep_.begin_of_hang(message, settings_.shutdown_timeout_ms, out);
+  kill_ladder_.begin_of_hang(message, settings_.shutdown_timeout_ms, out);
 }
 
 void Lifecycle::on(const DumpsAwaited& event, std::int64_t, Effects& out) {
-  if (event.round == round_.number() && ends_processes()) sweep_.dumps_awaited(out);
+  if (event.round == round_.number() && ends_processes()) kill_ladder_.dumps_awaited(out);
 }
 
 void Lifecycle::on(const Detached& event, std::int64_t, Effects& out) {
@@ -229,7 +229,7 @@ void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
   detached_ = false;
   votes_for_ms_.reset();
   // The coordinator may not have got the message before.
-  if (leaving_.told() && !verdict_) out.push_back(ToCoordinator{leaving_.message()});
+  if (leaving_.told() && !job_result_) out.push_back(ToCoordinator{leaving_.message()});
   if (state_ == State::kSucceeded && waits_to_leave()) ask_to_leave(out);
 }
 
@@ -244,7 +244,7 @@ void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
-  if (verdict_) {
+  if (job_result_) {
     // A coordinator that rejects this node does not need its verdict.
     dismissed_ = true;
     if (!nothing_left_ && !awaiting_background_) kill_round(out);
@@ -260,10 +260,10 @@ void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
   // A node that is to come again later is out of its round, too, and joins with no process of that left.
   if (state_ != State::kIdle) kill_round(out);
   if (message.retry_ms) return;
-  end({.outcome = Verdict::Outcome::kFailed,
+  end({.outcome = JobResult::Outcome::kFailed,
        .reason = message.reason,
        .round = round_.number(),
-       .is_unfit = message.why == Rejected::Why::kExcluded},
+       .is_unhealthy = message.why == Rejected::Why::kEvicted},
       out);
 }
 

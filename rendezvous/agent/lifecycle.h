@@ -8,6 +8,7 @@
 #include "rendezvous/agent/early_stop.h"
 #include "rendezvous/agent/failure_details.h"
 #include "rendezvous/agent/hang_aids.h"
+#include "rendezvous/agent/kill_ladder.h"
 #include "rendezvous/agent/leave_signals.h"
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/agent/node_round.h"
@@ -15,7 +16,6 @@
 #include "rendezvous/agent/node_timer.h"
 #include "rendezvous/agent/node_waits.h"
 #include "rendezvous/agent/preparation.h"
-#include "rendezvous/agent/sweep.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/job_states.h"
 #include "src/base/waiting.h"
@@ -48,9 +48,9 @@ class Lifecycle {
   bool needs_lease() const;
   // The workers of the last round run, as far as is known.
   bool runs_workers() const { return state_ == State::kRunning; }
-  bool has_verdict() const { return verdict_.has_value(); }
+  bool has_job_result() const { return job_result_.has_value(); }
   // Null before there is one.
-  const protocol::Verdict* verdict() const { return verdict_ ? &*verdict_ : nullptr; }
+  const protocol::JobResult* job_result() const { return job_result_ ? &*job_result_ : nullptr; }
   // No coordinator needs this node's verdict any more, nor has anything to say to it.
   bool is_dismissed() const { return dismissed_; }
   // What the node waits for, for the user; nothing while workers run.
@@ -127,7 +127,7 @@ class Lifecycle {
   // Begins to stop the round with this signal; does nothing if that has begun already.
   void stop(int signal, SignalWorkers::Cause cause, Effects& out);
   // Signals all processes of the round and waits for their end.
-  void sweep(int signal, SignalWorkers::Cause cause, Effects& out);
+  void kill_ladder(int signal, SignalWorkers::Cause cause, Effects& out);
   void kill_round(Effects& out);
   // The worker whose error file has stopped the round is signalled like the others.
   void stop_spared(int signal, SignalWorkers::Cause cause, Effects& out);
@@ -141,7 +141,7 @@ class Lifecycle {
   void gone(Effects& out);
   // The round was stopped because a worker failed here in a way that may come again in the next round.
   bool may_have_crashed() const;
-  void end(protocol::Verdict verdict, Effects& out);
+  void end(protocol::JobResult job_result, Effects& out);
   // All workers have succeeded, and so has the job: ends what they have left running.
   void end_well(Effects& out);
   void finish_if_done(Effects& out);
@@ -153,10 +153,10 @@ class Lifecycle {
   void barrier_is_over(Effects& out);
   // Says so where the coordinator may move: a successor has to know of this node, or it takes it for lost.
   void ask_to_leave(Effects& out);
-  bool waits_to_leave() const { return departure_ != Departure::kNot && !verdict_; }
+  bool waits_to_leave() const { return departure_ != Departure::kNot && !job_result_; }
   // Leaves with its own success, whatever becomes of the job.
   void depart(Effects& out);
-  protocol::Verdict stopped_by_order() const;
+  protocol::JobResult stopped_by_order() const;
   // Leaves workers that are being stopped already no more time than this.
   void hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out);
   // A worker has failed here, and then the order has come to end the round for a hang: who hangs beside it is ended as
@@ -176,7 +176,7 @@ class Lifecycle {
   NodeRound round_;
   Preparation preparation_;  // means something while state_ is kPreparing
   EarlyStop early_;
-  Sweep sweep_;
+  KillLadder kill_ladder_;
   NodeTimer timer_;
   LeaveSignals leaving_;
   NodeWaits waits_;
@@ -185,7 +185,7 @@ class Lifecycle {
   // one to its workers, or the answer to FindCrash.
   enum class Lingers : std::uint8_t { kNot, kForOrder, kForCrash };
   Lingers lingers_ = Lingers::kNot;
-  std::optional<protocol::Verdict> verdict_;
+  std::optional<protocol::JobResult> job_result_;
   FailureDetails details_;
   HangAids hang_;
   // Its workers have succeeded, and it has waited long enough: it wants to leave, and has logged that it does.

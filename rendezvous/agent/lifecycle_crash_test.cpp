@@ -140,7 +140,7 @@ TEST_CASE("a signal to end does not wait for what is being looked for") {
 TEST_CASE("a verdict that comes while a crash is looked for ends the node all the same") {
   Node node;
   node.end({.code = 1});
-  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .reason = "other"}});
+  node.from(EndJob{{.outcome = JobResult::Outcome::kFailed, .reason = "other"}});
   node.on(CrashFound{0, kCrash});
   CHECK(find<Finish>(node.from(Dismiss{})));
 }

@@ -21,11 +21,11 @@ std::optional<Kind> find(const Effects& effects) {
   }
   return {};
 }
-// The details in the effects' VerdictHeard; none: there is no such message.
+// The details in the effects' JobResultHeard; none: there is no such message.
 std::optional<std::string> heard(const Effects& effects) {
   for (const Effect& effect : effects) {
     const auto* sent = std::get_if<ToCoordinator>(&effect);
-    const auto* message = sent == nullptr ? nullptr : std::get_if<VerdictHeard>(&sent->message);
+    const auto* message = sent == nullptr ? nullptr : std::get_if<JobResultHeard>(&sent->message);
     if (message != nullptr) return message->details;
   }
   return {};
@@ -43,11 +43,11 @@ struct Failed {
   }
   Effects on(const Event& event) { return life.on_event(event, now_ms); }
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
-  Effects end() { return from(EndJob{verdict}); }
+  Effects end() { return from(EndJob{job_result}); }
 
   Lifecycle life;
-  Verdict verdict{
-      .outcome = Verdict::Outcome::kFailed,
+  JobResult job_result{
+      .outcome = JobResult::Outcome::kFailed,
       .round = 4,
       .failures = {{.rank = 2, .node_rank = 1, .pid = 100, .exit = {.code = 3}, .wall_ms = 7, .host = "node-1"}}};
   std::int64_t now_ms = 0;
@@ -73,14 +73,14 @@ TEST_CASE("what a node has gathered of one verdict is not told or reported with 
   Failed node;
   node.end();
   node.on(DetailsGathered{"Traceback"});
-  CHECK(heard(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 5}})) == "");
+  CHECK(heard(node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded, .round = 5}})) == "");
   CHECK(find<Finish>(node.from(Dismiss{}))->details.empty());
 }
 
 TEST_CASE("nor what it gathers after the later one") {
   Failed node;
   node.end();
-  CHECK(!heard(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 5}})));
+  CHECK(!heard(node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded, .round = 5}})));
   CHECK(heard(node.on(DetailsGathered{"Traceback"})) == "");
   CHECK(find<Finish>(node.from(Dismiss{}))->details.empty());
 }
@@ -104,20 +104,20 @@ TEST_CASE("every other node has heard the verdict at once, and ends with what an
     CHECK(!find<GatherDetails>(ended));
     CHECK(find<Finish>(node.from(Dismiss{"another's"}))->details == "another's");
   };
-  is_at_once("of another node", [](Failed& node) { node.verdict.failures[0].node_rank = 0; });
-  is_at_once("of another round", [](Failed& node) { node.verdict.round = 5; });
-  is_at_once("not run by this agent", [](Failed& node) { node.verdict.failures[0].pid = 101; });
-  is_at_once("stopped by us", [](Failed& node) { node.verdict.failures[0].stopped_by_us = true; });
-  is_at_once("no failure at all", [](Failed& node) { node.verdict.failures.clear(); });
-  is_at_once("the job did not fail", [](Failed& node) { node.verdict.outcome = Verdict::Outcome::kStopped; });
+  is_at_once("of another node", [](Failed& node) { node.job_result.failures[0].node_rank = 0; });
+  is_at_once("of another round", [](Failed& node) { node.job_result.round = 5; });
+  is_at_once("not run by this agent", [](Failed& node) { node.job_result.failures[0].pid = 101; });
+  is_at_once("stopped by us", [](Failed& node) { node.job_result.failures[0].stopped_by_us = true; });
+  is_at_once("no failure at all", [](Failed& node) { node.job_result.failures.clear(); });
+  is_at_once("the job did not fail", [](Failed& node) { node.job_result.outcome = JobResult::Outcome::kStopped; });
   Failed alone(false);
   CHECK(heard(alone.end()) == "");
 }
 
 TEST_CASE("what was stopped is not the first failure, wherever it stands") {
   Failed node;
-  node.verdict.failures.insert(node.verdict.failures.begin(),
-                               {.rank = 0, .pid = 50, .exit = {.signal = 15}, .stopped_by_us = true});
+  node.job_result.failures.insert(node.job_result.failures.begin(),
+                                  {.rank = 0, .pid = 50, .exit = {.signal = 15}, .stopped_by_us = true});
   CHECK(find<GatherDetails>(node.end()));
 }
 
@@ -140,9 +140,9 @@ TEST_CASE("details are gathered when nothing of the round is left") {
   node.from(RunWorkers{5, {"10.0.0.1", 4000}});
   node.on(WorkerStarted{0, 101});
   node.on(WorkerExited{0, {.code = 3}, 8});
-  node.verdict.round = 5;
-  node.verdict.failures[0].pid = 101;
-  node.verdict.failures[0].wall_ms = 8;
+  node.job_result.round = 5;
+  node.job_result.failures[0].pid = 101;
+  node.job_result.failures[0].wall_ms = 8;
   const Effects ended = node.end();
   CHECK(!heard(ended));
   CHECK(!find<GatherDetails>(ended));

@@ -12,34 +12,34 @@ using namespace protocol;
 using Cause = SignalWorkers::Cause;
 
 void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
-  if (!verdict_ && settings_.shares_details && round_.is_cause_of(message.verdict)) details_.want();
-  if (verdict_ && message.verdict.round > verdict_->round) {
+  if (!job_result_ && settings_.shares_details && round_.is_cause_of(message.job_result)) details_.want();
+  if (job_result_ && message.job_result.round > job_result_->round) {
     // The job has gone on without this node, under a coordinator that did not know its verdict.
-    verdict_ = message.verdict;
+    job_result_ = message.job_result;
     details_.superseded();
   }
-  if (!details_.are_missing()) out.push_back(ToCoordinator{VerdictHeard{details_.own()}});
-  if (verdict_) return;
-  verdict_ = message.verdict;
+  if (!details_.are_missing()) out.push_back(ToCoordinator{JobResultHeard{details_.own()}});
+  if (job_result_) return;
+  job_result_ = message.job_result;
   // A verdict that only answers this node's leaving is of no use to other nodes.
   const bool leaves = leaving_.told() && !settings_.hosts_coordinator;
-  if (leaves && verdict_->outcome == Verdict::Outcome::kStopped) dismissed_ = true;
+  if (leaves && job_result_->outcome == JobResult::Outcome::kStopped) dismissed_ = true;
   if (state_ == State::kIdle) {
     state_ = State::kEnding;
     nothing_left_ = true;
     if (!dismissed_) details_.gather(out);
     return finish_if_done(out);
   }
-  if (state_ == State::kSucceeded && verdict_->outcome == Verdict::Outcome::kSucceeded) return end_well(out);
+  if (state_ == State::kSucceeded && job_result_->outcome == JobResult::Outcome::kSucceeded) return end_well(out);
   const bool stopping = state_ == State::kStopping;
   state_ = State::kEnding;
-  if (!stopping) return sweep(SIGTERM, Cause::kOthersOrder, out);
+  if (!stopping) return kill_ladder(SIGTERM, Cause::kOthersOrder, out);
   stop_spared(SIGTERM, Cause::kOthersOrder, out);
 }
 
 // The job is over for this node without a word of the coordinator.
-void Lifecycle::end(Verdict verdict, Effects& out) {
-  if (!verdict_) verdict_ = std::move(verdict);
+void Lifecycle::end(JobResult job_result, Effects& out) {
+  if (!job_result_) job_result_ = std::move(job_result);
   dismissed_ = true;
   if (state_ == State::kIdle) nothing_left_ = true;
   state_ = State::kEnding;
@@ -52,8 +52,8 @@ void Lifecycle::leave_unasked(Effects& out) {
   end(stopped_by_order(), out);
 }
 
-Verdict Lifecycle::stopped_by_order() const {
-  return {.outcome = Verdict::Outcome::kStopped,
+JobResult Lifecycle::stopped_by_order() const {
+  return {.outcome = JobResult::Outcome::kStopped,
           .reason = leaving_.reason(),
           .round = round_.number(),
           .restarts_used = round_.order().restart_count,
@@ -79,7 +79,7 @@ void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
                               event.text),
                        "background_ended"});
   }
-  sweep(SIGTERM, Cause::kOthersOrder, out);
+  kill_ladder(SIGTERM, Cause::kOthersOrder, out);
 }
 
 bool Lifecycle::waits_in_barrier() const {
@@ -110,10 +110,11 @@ void Lifecycle::ask_to_leave(Effects& out) {
 }
 
 void Lifecycle::depart(Effects& out) {
-  Verdict own{
-      .outcome = Verdict::Outcome::kSucceeded, .round = round_.number(), .restarts_used = round_.order().restart_count};
+  JobResult own{.outcome = JobResult::Outcome::kSucceeded,
+                .round = round_.number(),
+                .restarts_used = round_.order().restart_count};
   if (state_ != State::kSucceeded) return end(std::move(own), out);
-  verdict_ = std::move(own);
+  job_result_ = std::move(own);
   dismissed_ = true;
   end_well(out);
 }
@@ -122,18 +123,18 @@ void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
   if (waits_to_leave()) return depart(out);
   if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
   end(leaving_.told() ? stopped_by_order()
-                      : Verdict{.outcome = Verdict::Outcome::kFailed,
-                                .reason = event.reason,
-                                .round = round_.number(),
-                                .restarts_used = round_.order().restart_count},
+                      : JobResult{.outcome = JobResult::Outcome::kFailed,
+                                  .reason = event.reason,
+                                  .round = round_.number(),
+                                  .restarts_used = round_.order().restart_count},
       out);
 }
 
 void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
-  verdict_ = Verdict{.outcome = Verdict::Outcome::kFailed,
-                     .reason = format("parent process{} was killed; all workers were killed",
-                                      event.parent == 0 ? "" : format(" {}", event.parent)),
-                     .round = round_.number()};
+  job_result_ = JobResult{.outcome = JobResult::Outcome::kFailed,
+                          .reason = format("parent process{} was killed; all workers were killed",
+                                           event.parent == 0 ? "" : format(" {}", event.parent)),
+                          .round = round_.number()};
   dismissed_ = true;
   nothing_left_ = false;
   details_.drop();
@@ -143,7 +144,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
   // The coordinator stays until the other nodes have been told why the job ends.
   if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{SIGKILL}});
-  sweep_.kill(out);
+  kill_ladder_.kill(out);
   out.push_back(AwaitAllGone{});
 }
 
@@ -157,12 +158,12 @@ void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
 }
 
 void Lifecycle::finish_if_done(Effects& out) {
-  if (!verdict_ || !nothing_left_ || !dismissed_) return;
+  if (!job_result_ || !nothing_left_ || !dismissed_) return;
   if (details_.are_being_gathered()) out.push_back(StopTimer{});
   details_.drop();
   state_ = State::kEnded;
-  verdict_->left_behind = sweep_.left_behind();
-  out.push_back(Finish{*verdict_, details_.for_report()});
+  job_result_->left_behind = kill_ladder_.left_behind();
+  out.push_back(Finish{*job_result_, details_.for_report()});
 }
 
 }  // namespace elastic::agent

@@ -192,7 +192,7 @@ TEST_CASE("when the node leaves or the job ends, the worker that was left alone 
 
   Node ends;
   ends.writes(1);
-  const auto order = all<SignalWorkers>(ends.from(EndJob{{.outcome = Verdict::Outcome::kStopped}}));
+  const auto order = all<SignalWorkers>(ends.from(EndJob{{.outcome = JobResult::Outcome::kStopped}}));
   REQUIRE(order.size() == 1);
   CHECK(order[0].only == 1);
 }

@@ -250,7 +250,7 @@ struct StartTimer {
 struct StopTimer {};
 // The agent is done.
 struct Finish {
-  protocol::Verdict verdict;
+  protocol::JobResult job_result;
   // The text of DetailsGathered, of the node where the first failure was; empty if there is none.
   std::string details = {};
 };

@@ -11,7 +11,7 @@ void Lifecycle::check_invariants(const Effects& out) const {
   details_.check_invariants();
 
   const bool is_ending = state_ == State::kEnding || state_ == State::kEnded;
-  ELASTIC_CHECK(verdict_.has_value() == is_ending);
+  ELASTIC_CHECK(job_result_.has_value() == is_ending);
   ELASTIC_CHECK(!nothing_left_ || is_ending);
   ELASTIC_CHECK((state_ == State::kEnded) == (is_ending && nothing_left_ && dismissed_));
   // The owner is told of the end once, and then of nothing more.

@@ -13,13 +13,13 @@ namespace elastic::agent {
 struct LifecycleBreaker {
   using State = Lifecycle::State;
 
-  static void forget_verdict(Lifecycle& life) { life.verdict_.reset(); }
-  static void judge(Lifecycle& life) { life.verdict_.emplace(); }
+  static void forget_job_result(Lifecycle& life) { life.job_result_.reset(); }
+  static void judge(Lifecycle& life) { life.job_result_.emplace(); }
   static void leave_nothing(Lifecycle& life) { life.nothing_left_ = true; }
   static void dismiss(Lifecycle& life) { life.dismissed_ = true; }
   static void end_in_silence(Lifecycle& life) {
     life.state_ = State::kEnded;
-    life.verdict_.emplace();
+    life.job_result_.emplace();
     life.nothing_left_ = life.dismissed_ = true;
     life.check_invariants({});
   }
@@ -82,9 +82,9 @@ struct Node {
   Node& fail() { return run().on(WorkerExited{1, {.code = 3}, 5}); }
   // Its job has failed because of a worker here, whose details it gathers.
   Node& gather() {
-    const Verdict verdict{.outcome = Verdict::Outcome::kFailed,
-                          .failures = {{.rank = 1, .pid = 101, .exit = {.code = 3}, .wall_ms = 5}}};
-    return fail().on(AllGone{}).from(EndJob{verdict});
+    const JobResult job_result{.outcome = JobResult::Outcome::kFailed,
+                               .failures = {{.rank = 1, .pid = 101, .exit = {.code = 3}, .wall_ms = 5}}};
+    return fail().on(AllGone{}).from(EndJob{job_result});
   }
 
   // The check that fails at the next event after the node was broken.
@@ -110,9 +110,9 @@ TEST_CASE("a node that nothing was done to is whole in every state") {
 }
 
 TEST_CASE("a node that has a verdict and does not end, or ends without one, is noticed") {
-  const std::string verdict = "verdict_.has_value() == is_ending";
-  CHECK(Node().run().notices(Breaker::judge) == verdict);
-  CHECK(Node().gather().notices(Breaker::forget_verdict) == verdict);
+  const std::string job_result = "job_result_.has_value() == is_ending";
+  CHECK(Node().run().notices(Breaker::judge) == job_result);
+  CHECK(Node().gather().notices(Breaker::forget_job_result) == job_result);
   CHECK(Node().run().notices(Breaker::leave_nothing) == "!nothing_left_ || is_ending");
   CHECK(Node().gather().notices(Breaker::dismiss) ==
         "(state_ == State::kEnded) == (is_ending && nothing_left_ && dismissed_)");
@@ -186,11 +186,11 @@ TEST_CASE("a clock that goes back, a timer for the past and a sweep without a si
         "!news_ || (news_->since_ms <= now_ms && news_->because_ms <= now_ms)");
   NodeTimer timer;
   CHECK(failed_check([&] { timer.follow({StartTimer{-1}}, 0); }) == "started->delay_ms >= 0");
-  Sweep sweep(0);
+  KillLadder kill_ladder(0);
   Effects out;
   const std::string begins = "signal > 0 && patience_ms >= 0";
-  CHECK(failed_check([&] { sweep.begin(0, SignalWorkers::Cause::kOurs, 0, out); }) == begins);
-  CHECK(failed_check([&] { sweep.begin(SIGTERM, SignalWorkers::Cause::kOurs, -1, out); }) == begins);
+  CHECK(failed_check([&] { kill_ladder.begin(0, SignalWorkers::Cause::kOurs, 0, out); }) == begins);
+  CHECK(failed_check([&] { kill_ladder.begin(SIGTERM, SignalWorkers::Cause::kOurs, -1, out); }) == begins);
 }
 
 }  // namespace

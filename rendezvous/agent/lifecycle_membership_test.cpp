@@ -165,16 +165,16 @@ TEST_CASE("a node whose workers have all succeeded, or that has none, loses noth
 
 TEST_CASE("a coordinator that is given up ends the node with that reason, when its workers are gone") {
   Node idle;
-  CHECK(the<Finish>(idle.on(GivenUp{"not found"})).verdict.reason == "not found");
+  CHECK(the<Finish>(idle.on(GivenUp{"not found"})).job_result.reason == "not found");
   Node node;
   node.run();
   const Effects effects = node.on(GivenUp{"lost"});
   CHECK(the<SignalWorkers>(effects).signal == SIGKILL);
   CHECK(all<Finish>(effects).empty());
-  const Verdict verdict = the<Finish>(node.on(AllGone{})).verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.reason == "lost");
-  CHECK(verdict.restarts_used == 1);
+  const JobResult job_result = the<Finish>(node.on(AllGone{})).job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+  CHECK(job_result.reason == "lost");
+  CHECK(job_result.restarts_used == 1);
 }
 
 TEST_CASE("a coordinator that is given up does not change a verdict that was heard, or what the user wanted") {
@@ -183,12 +183,12 @@ TEST_CASE("a coordinator that is given up does not change a verdict that was hea
   node.succeed();
   node.from(EndJob{});
   node.on(AllGone{});
-  CHECK(the<Finish>(node.on(GivenUp{"lost"})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(the<Finish>(node.on(GivenUp{"lost"})).job_result.outcome == JobResult::Outcome::kSucceeded);
   Node told_to;
   told_to.run();
   told_to.on(SignalReceived{SIGTERM});
   told_to.on(GivenUp{"lost"});
-  CHECK(the<Finish>(told_to.on(AllGone{})).verdict.outcome == Verdict::Outcome::kStopped);
+  CHECK(the<Finish>(told_to.on(AllGone{})).job_result.outcome == JobResult::Outcome::kStopped);
 }
 
 TEST_CASE("a rejection because the round went on kills its workers; one that is idle only tries again") {
@@ -204,40 +204,41 @@ TEST_CASE("a rejection because the round went on kills its workers; one that is 
 TEST_CASE("a rejection ends the workers: for a while, so that the node can come again idle, or the node with them") {
   Node node;
   node.run();
-  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == SIGKILL);
+  CHECK(the<SignalWorkers>(node.from(Rejected{Rejected::Why::kQuarantined, "kept out", 300'000})).signal == SIGKILL);
   CHECK(all<Finish>(node.on(AllGone{})).empty());
   CHECK(node.life.is_idle());
-  CHECK(node.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000}).empty());
+  CHECK(node.from(Rejected{Rejected::Why::kQuarantined, "kept out", 300'000}).empty());
   Node done;
   done.run();
   done.succeed();
-  CHECK(the<SignalWorkers>(done.from(Rejected{Rejected::Why::kKeptOut, "kept out", 300'000})).signal == SIGKILL);
+  CHECK(the<SignalWorkers>(done.from(Rejected{Rejected::Why::kQuarantined, "kept out", 300'000})).signal == SIGKILL);
   Node ended;
   ended.run();
   CHECK(the<SignalWorkers>(ended.from(Rejected{Rejected::Why::kRankTaken, "taken", {}})).signal == SIGKILL);
-  CHECK(the<Finish>(ended.on(AllGone{})).verdict.reason == "taken");
+  CHECK(the<Finish>(ended.on(AllGone{})).job_result.reason == "taken");
 }
 
 TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
   Node node;
   node.run();
   node.succeed();
-  CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "r"}})).size() == 1);
+  CHECK(told<JobResultHeard>(node.from(EndJob{{.reason = "r"}})).size() == 1);
   CHECK(all<Finish>(node.on(AllGone{})).empty());
-  CHECK(node.facts().verdict->reason == "r");
-  CHECK(told<VerdictHeard>(node.from(EndJob{{.reason = "another"}})).size() == 1);  // it may have come in a new session
-  CHECK(the<Finish>(node.from(Dismiss{})).verdict.reason == "r");
+  CHECK(node.facts().job_result->reason == "r");
+  CHECK(told<JobResultHeard>(node.from(EndJob{{.reason = "another"}})).size() ==
+        1);  // it may have come in a new session
+  CHECK(the<Finish>(node.from(Dismiss{})).job_result.reason == "r");
 }
 
 TEST_CASE("where the job has gone on after a verdict that only this node heard, the later verdict is the job's") {
   Node node;
   node.run();
   node.succeed();
-  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .round = 4}});
+  node.from(EndJob{{.outcome = JobResult::Outcome::kFailed, .round = 4}});
   node.on(AllGone{});
-  CHECK(told<VerdictHeard>(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded, .round = 6}})).size() == 1);
-  node.from(EndJob{{.outcome = Verdict::Outcome::kFailed, .round = 5}});
-  CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(told<JobResultHeard>(node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded, .round = 6}})).size() == 1);
+  node.from(EndJob{{.outcome = JobResult::Outcome::kFailed, .round = 5}});
+  CHECK(the<Finish>(node.from(Dismiss{})).job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
 TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its success is not the job's verdict") {
@@ -247,10 +248,10 @@ TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its succ
   const Effects left = node.on(TimerFired{});
   REQUIRE(told<NodeLeaves>(left).size() == 1);
   CHECK(told<NodeLeaves>(left)[0].signal == 0);
-  CHECK(!node.facts().verdict);  // a coordinator that comes back must not take it for the job's
+  CHECK(!node.facts().job_result);  // a coordinator that comes back must not take it for the job's
   CHECK(!node.life.needs_lease());
   CHECK(node.life.is_dismissed());
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(the<Finish>(node.on(AllGone{})).job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
 TEST_CASE("the node that serves the store and the coordinator's wait without limit, whatever timer still runs") {
@@ -266,7 +267,7 @@ TEST_CASE("the node that serves the store and the coordinator's wait without lim
     CHECK(all<StartTimer>(node.from(RunWorkers{4, {"h", 1}})).size() == 1);  // the one for the next round's logs
     CHECK(all<StartTimer>(node.succeed()).empty());
     CHECK(node.on(TimerFired{}).empty());
-    CHECK(!node.life.has_verdict());
+    CHECK(!node.life.has_job_result());
   }
 }
 
@@ -276,14 +277,14 @@ TEST_CASE("where the coordinator may move a node that has waited long enough lea
   node.succeed();
   node.on(Detached{});
   CHECK(told<NodeLeaves>(node.on(TimerFired{})).size() == 1);  // nobody hears it
-  CHECK(!node.life.has_verdict());
+  CHECK(!node.life.has_job_result());
   CHECK(node.facts().activity == Activity::kSucceeded);  // so that a successor knows of it
   const Effects again = node.on(Attached{});
   CHECK(told<NodeLeaves>(again).size() == 1);
   CHECK(all<Warn>(again).empty());
   node.from(Dismiss{});
   CHECK(node.life.is_dismissed());
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(the<Finish>(node.on(AllGone{})).job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
 TEST_CASE("a node that hosts the coordinator asks again until another one has it, and logs that it leaves then") {
@@ -303,7 +304,7 @@ TEST_CASE("a node that hosts the coordinator asks again until another one has it
   CHECK(told<NodeLeaves>(led).size() == 1);
   CHECK(the<Warn>(led).event == "exit_barrier");
   node.from(Dismiss{});
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(the<Finish>(node.on(AllGone{})).job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
 TEST_CASE("a node that waits to leave does so with its success, whatever keeps a coordinator from letting it go") {
@@ -319,7 +320,7 @@ TEST_CASE("a node that waits to leave does so with its success, whatever keeps a
     if (how == How::kIsIdle) node.on(AllGone{});
     const Effects let_go = how == How::kIsStopped || how == How::kIsIdle ? node.from(Dismiss{}) : Effects{};
     const Effects end = how == How::kIsIdle ? let_go : node.on(AllGone{});
-    CHECK(the<Finish>(end).verdict.outcome == Verdict::Outcome::kSucceeded);
+    CHECK(the<Finish>(end).job_result.outcome == JobResult::Outcome::kSucceeded);
   }
 }
 
@@ -335,7 +336,7 @@ TEST_CASE("a node that waits to leave and is taken into another round waits anew
   CHECK(the<StartTimer>(node.succeed()).delay_ms == 300'000);
   CHECK(told<NodeLeaves>(node.on(Attached{})).empty());
   node.from(Dismiss{});
-  CHECK(!node.life.has_verdict());
+  CHECK(!node.life.has_job_result());
 }
 
 TEST_CASE("a node in the barrier that is needed for a new round stops what is left and is in it") {
@@ -358,8 +359,8 @@ TEST_CASE("a node that said it leaves as a round was prepared stops that at once
   CHECK(node.from(RunWorkers{4, {"h", 1}}).empty());
   CHECK(told<NodeStopped>(node.on(AllGone{})).at(0).round == 4);
   const Effects ended = node.from(
-      EndJob{{.outcome = Verdict::Outcome::kStopped}});  // the answer to its leaving, which no other node needs
-  CHECK(the<Finish>(ended).verdict.outcome == Verdict::Outcome::kStopped);
+      EndJob{{.outcome = JobResult::Outcome::kStopped}});  // the answer to its leaving, which no other node needs
+  CHECK(the<Finish>(ended).job_result.outcome == JobResult::Outcome::kStopped);
 }
 
 TEST_CASE("that the node leaves is said again in a new session, and a node without one goes by itself") {
@@ -369,7 +370,7 @@ TEST_CASE("that the node leaves is said again in a new session, and a node witho
   node.on(Detached{});
   CHECK(told<NodeLeaves>(node.on(Attached{})).at(0).signal == SIGTERM);
   node.on(Detached{});
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.signal == SIGTERM);
+  CHECK(the<Finish>(node.on(AllGone{})).job_result.signal == SIGTERM);
 }
 
 TEST_CASE("a node that has not been told to leave says nothing when it is attached") {
@@ -407,18 +408,18 @@ TEST_CASE("the verdict that answers a node's own leaving is told to no other coo
     Node node;
     node.run();
     if (leaves) node.on(SignalReceived{SIGTERM});
-    node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM}});
-    CHECK(node.facts().verdict.has_value() == !leaves);
+    node.from(EndJob{{.outcome = JobResult::Outcome::kStopped, .signal = SIGTERM}});
+    CHECK(node.facts().job_result.has_value() == !leaves);
     CHECK(all<Finish>(node.on(AllGone{})).size() == (leaves ? 1 : 0));
   }
 }
 
 TEST_CASE(
     "a node that the check has left out knows it, for its exit status; one that is refused otherwise is not unfit") {
-  for (const bool is_unfit : {true, false}) {
+  for (const bool is_unhealthy : {true, false}) {
     Node node;
-    const auto why = is_unfit ? Rejected::Why::kExcluded : Rejected::Why::kRankTaken;
-    CHECK(the<Finish>(node.from(Rejected{why, "no", {}})).verdict.is_unfit == is_unfit);
+    const auto why = is_unhealthy ? Rejected::Why::kEvicted : Rejected::Why::kRankTaken;
+    CHECK(the<Finish>(node.from(Rejected{why, "no", {}})).job_result.is_unhealthy == is_unhealthy);
   }
 }
 
@@ -443,14 +444,14 @@ TEST_CASE("an order to leave is a SIGTERM whose sender sets no time, and a SIGTE
   CHECK(all<SignalWorkers>(terminated).empty());  // nothing is killed: nobody has insisted
   CHECK(the<StartTimer>(terminated).delay_ms == 5'000);
   CHECK(told<NodeStopped>(node.on(AllGone{})).size() == 1);
-  node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM}});
+  node.from(EndJob{{.outcome = JobResult::Outcome::kStopped, .signal = SIGTERM}});
   CHECK(node.life.is_dismissed());
 }
 
 TEST_CASE("a node without workers leaves at an order, with the coordinator or without, and none that ends does") {
   Node idle;
   CHECK(told<NodeLeaves>(idle.from(LeaveJob{})).size() == 1);
-  CHECK(the<Finish>(idle.on(Detached{})).verdict.reason == "an operator has drained this node");
+  CHECK(the<Finish>(idle.on(Detached{})).job_result.reason == "an operator has drained this node");
 
   Node signalled;
   signalled.on(SignalReceived{SIGINT});
@@ -458,7 +459,7 @@ TEST_CASE("a node without workers leaves at an order, with the coordinator or wi
 
   Node ending;
   ending.run();
-  ending.from(EndJob{{.outcome = Verdict::Outcome::kFailed}});
+  ending.from(EndJob{{.outcome = JobResult::Outcome::kFailed}});
   CHECK(ending.from(LeaveJob{}).empty());
 }
 
@@ -474,13 +475,13 @@ TEST_CASE("a node that leaves stays until it has voted when its coordinator is h
     const Effects attached = node.on(Attached{});
     CHECK(all<StopTimer>(attached).size() == 1);
     CHECK(told<NodeLeaves>(attached).size() == 1);
-    CHECK(the<Finish>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped, .signal = SIGTERM}})).verdict.signal ==
-          SIGTERM);
+    CHECK(the<Finish>(node.from(EndJob{{.outcome = JobResult::Outcome::kStopped, .signal = SIGTERM}}))
+              .job_result.signal == SIGTERM);
   }
-  SUBCASE("nobody is elected") { CHECK(the<Finish>(node.on(TimerFired{})).verdict.signal == SIGTERM); }
+  SUBCASE("nobody is elected") { CHECK(the<Finish>(node.on(TimerFired{})).job_result.signal == SIGTERM); }
   SUBCASE("the one that it has voted for is lost") {
     node.on(Attached{});
-    CHECK(the<Finish>(node.on(Detached{})).verdict.signal == SIGTERM);
+    CHECK(the<Finish>(node.on(Detached{})).job_result.signal == SIGTERM);
   }
 }
 

@@ -33,7 +33,7 @@ std::optional<Waiting> Lifecycle::waiting() const {
   const For what = waits_for();
   if (what == For::kNothing) return {};
   const bool preparing = what == For::kLogs || what == For::kCheck;
-  Waiting out = preparing ? preparation_.waiting().value() : sweep_.waiting(why_stopping(), round_.who_is_left());
+  Waiting out = preparing ? preparation_.waiting().value() : kill_ladder_.waiting(why_stopping(), round_.who_is_left());
   out.since_ms = waits_.since_ms();
   if (what != For::kCheck) out.until_ms = timer_.until_ms();
   if (what == For::kEnd) leaving_.explain(out);
@@ -83,7 +83,7 @@ NodeWaits::For Lifecycle::waits_for() const {
   if (state_ == State::kPreparing && preparation_.awaits_logs()) return For::kLogs;
   if (state_ == State::kPreparing && preparation_.checks()) return For::kCheck;
   if (!ends_processes() || lingers_ != Lingers::kNot || awaiting_background_) return For::kNothing;
-  return sweep_.has_killed() ? For::kDeath : For::kEnd;
+  return kill_ladder_.has_killed() ? For::kDeath : For::kEnd;
 }
 
 std::string Lifecycle::why_stopping() const {

@@ -29,17 +29,18 @@ constexpr std::int64_t kFindCrashMs = 1000;
 void Lifecycle::stop(int signal, Cause cause, Effects& out) {
   if (state_ != State::kPreparing && state_ != State::kRunning && state_ != State::kSucceeded) return;
   state_ = State::kStopping;
-  sweep(signal, cause, out);
+  kill_ladder(signal, cause, out);
 }
 
-void Lifecycle::sweep(int signal, Cause cause, Effects& out) {
-  sweep_.begin(signal, cause, leaving_.terminated() ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms,
-               out, early_.spared());
+void Lifecycle::kill_ladder(int signal, Cause cause, Effects& out) {
+  kill_ladder_.begin(signal, cause,
+                     leaving_.terminated() ? settings_.terminated_timeout_ms : settings_.shutdown_timeout_ms, out,
+                     early_.spared());
 }
 
 void Lifecycle::stop_spared(int signal, Cause cause, Effects& out) {
   const auto spared = early_.spared();
-  if (!spared || sweep_.has_killed()) return;
+  if (!spared || kill_ladder_.has_killed()) return;
   early_.is_signalled_too();
   out.push_back(SignalWorkers{.signal = signal, .cause = cause, .only = spared});
 }
@@ -48,9 +49,9 @@ void Lifecycle::stop_spared(int signal, Cause cause, Effects& out) {
 void Lifecycle::kill_round(Effects& out) {
   if (state_ != State::kStopping && state_ != State::kEnding) {
     state_ = State::kStopping;
-    return sweep_.begin_with_kill(out);
+    return kill_ladder_.begin_with_kill(out);
   }
-  if (!sweep_.has_killed()) sweep_.kill(out);
+  if (!kill_ladder_.has_killed()) kill_ladder_.kill(out);
 }
 
 void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
@@ -73,7 +74,7 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   }
   if (state_ != State::kStopping && state_ != State::kEnding) return;
   if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
-  if (!sweep_.next(out)) return;
+  if (!kill_ladder_.next(out)) return;
   if (state_ == State::kStopping) tell_left_behind(out);
   gone(out);
 }
@@ -84,12 +85,13 @@ void Lifecycle::tell_left_behind(Effects& out) {
   const bool costs_the_node = hang_.ends(round_.number()) && round_.place().node_count > 1;
   if (settings_.ignore_stuck_workers && !costs_the_node) return;
   const char* remedy = costs_the_node ? "" : "; --stuck-worker=ignore lets the job go on without it";
-  out.push_back(ToCoordinator{NodeCannotRun{.round = round_.number(),
-                                            .reason = format("{} survived SIGKILL{}", sweep_.left_behind(), remedy),
-                                            .may_stay = settings_.ignore_stuck_workers}});
+  out.push_back(
+      ToCoordinator{NodeCannotRun{.round = round_.number(),
+                                  .reason = format("{} survived SIGKILL{}", kill_ladder_.left_behind(), remedy),
+                                  .may_stay = settings_.ignore_stuck_workers}});
 }
 
-void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { sweep_.named(event.text, out); }
+void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { kill_ladder_.named(event.text, out); }
 
 void Lifecycle::on(const AllGone& event, std::int64_t, Effects& out) {
   if (event.training_ports) settings_.training_ports = event.training_ports;
@@ -165,7 +167,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
   if (meaning != LeaveSignals::Meaning::kLeave) {
     const bool insists = meaning == LeaveSignals::Meaning::kInsists;
     if (insists && details_.are_being_gathered()) return details_.gathered({}, out);
-    if (insists && !sweep_.has_killed()) return sweep_.kill(out);
+    if (insists && !kill_ladder_.has_killed()) return kill_ladder_.kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
     if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, now_ms, out);
     return;
@@ -182,7 +184,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
 
 void Lifecycle::on(const LeaveJob& message, std::int64_t, Effects& out) {
   // A node that ends leaves in any case.
-  if (verdict_ || !leaving_.take_order()) return;
+  if (job_result_ || !leaving_.take_order()) return;
   out.push_back(Warn{format("an operator{} has ordered this node to leave the job",
                             message.from.empty() ? "" : format(" at {}", printable(message.from))),
                      "drained"});
@@ -201,14 +203,14 @@ void Lifecycle::leave(Cause cause, Effects& out) {
 
 void Lifecycle::hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out) {
   const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
-  if (!stopping || lingers_ != Lingers::kNot || sweep_.has_killed()) return;
+  if (!stopping || lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
   timer_.shorten(longest_ms, now_ms, out);
 }
 
 void Lifecycle::hurry_for_hang(std::int64_t now_ms, Effects& out) {
-  if (lingers_ != Lingers::kNot || sweep_.has_killed()) return;
+  if (lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
   out.push_back(SignalWorkers{SIGCONT});
-  hurry(std::min(settings_.shutdown_timeout_ms, Sweep::kHangMs), now_ms, out);
+  hurry(std::min(settings_.shutdown_timeout_ms, KillLadder::kHangMs), now_ms, out);
 }
 
 }  // namespace elastic::agent

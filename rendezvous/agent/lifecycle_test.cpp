@@ -83,13 +83,13 @@ TEST_CASE("success is told when the last worker has exited with 0, and the group
   node.run();
   CHECK(node.on(WorkerExited{1, {}, 5}).empty());
   CHECK(told<WorkersSucceeded>(node.on(WorkerExited{0, {}, 6})).round == 0);
-  the<FindBackground>(node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}}));
+  the<FindBackground>(node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded}}));
   CHECK(node.from(Dismiss{}).empty());
-  const Effects sweep = node.on(BackgroundFound{});
-  CHECK(the<SignalWorkers>(sweep).signal == SIGTERM);
-  the<AwaitAllGone>(sweep);
+  const Effects kill_ladder = node.on(BackgroundFound{});
+  CHECK(the<SignalWorkers>(kill_ladder).signal == SIGTERM);
+  the<AwaitAllGone>(kill_ladder);
   const Effects end = node.on(AllGone{});
-  CHECK(the<Finish>(end).verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(the<Finish>(end).job_result.outcome == JobResult::Outcome::kSucceeded);
   the<CloseStore>(end);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("what workers have left behind is named once after success, before it 
   Node node;
   node.run();
   for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
-  node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded}});
   const Effects found = node.on(BackgroundFound{"process 7 (rank 0: aws)"});
   CHECK(the<Warn>(found).text ==
         "all workers succeeded; killing the processes they left running: process 7 (rank 0: aws) "
@@ -111,15 +111,15 @@ TEST_CASE("with --leave-background nothing is signalled after success; what fail
   node.run();
   SUBCASE("success") {
     for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
-    const Effects end = node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+    const Effects end = node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded}});
     the<LeaveBackground>(end);
     the<CloseStore>(end);
     CHECK(std::ranges::none_of(end, [](const Effect& e) { return std::holds_alternative<SignalWorkers>(e); }));
-    CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kSucceeded);
+    CHECK(the<Finish>(node.from(Dismiss{})).job_result.outcome == JobResult::Outcome::kSucceeded);
   }
   SUBCASE("another node fails after the workers of this one have succeeded") {
     for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
-    CHECK(the<SignalWorkers>(node.from(EndJob{{.outcome = Verdict::Outcome::kFailed}})).signal == SIGTERM);
+    CHECK(the<SignalWorkers>(node.from(EndJob{{.outcome = JobResult::Outcome::kFailed}})).signal == SIGTERM);
   }
   SUBCASE("a restart") { CHECK(the<SignalWorkers>(node.from(StopWorkers{0})).signal == SIGTERM); }
   SUBCASE("a signal") { CHECK(the<SignalWorkers>(node.on(SignalReceived{SIGINT})).signal == SIGINT); }
@@ -129,7 +129,7 @@ TEST_CASE("a guardian that dies while leftovers are looked for has all killed, a
   Node node;
   node.run();
   for (int rank = 0; rank < 2; ++rank) node.on(WorkerExited{rank, {}, 5});
-  node.from(EndJob{{.outcome = Verdict::Outcome::kSucceeded}});
+  node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded}});
   CHECK(the<SignalWorkers>(node.on(GuardianLost{})).signal == SIGKILL);
   CHECK(node.on(BackgroundFound{"process 7"}).empty());
 }
@@ -344,8 +344,8 @@ TEST_CASE("what does not end when killed is named after a second and given up af
   REQUIRE(messages.size() == 2);
   CHECK(std::get<NodeCannotRun>(messages[0]).reason.starts_with("process 7 (python, state D) survived SIGKILL"));
   CHECK(std::holds_alternative<NodeStopped>(messages[1]));
-  told<VerdictHeard>(node.from(EndJob{}));
-  CHECK(the<Finish>(node.from(Dismiss{})).verdict.left_behind == "process 7 (python, state D)");
+  told<JobResultHeard>(node.from(EndJob{}));
+  CHECK(the<Finish>(node.from(Dismiss{})).job_result.left_behind == "process 7 (python, state D)");
 }
 
 TEST_CASE("a stuck worker may be ignored: the node is stopped without it") {
@@ -425,7 +425,7 @@ TEST_CASE("when the guardian dies all workers are killed and the job has failed"
   const Effects effects = node.on(GuardianLost{});
   CHECK(the<SignalWorkers>(effects).signal == SIGKILL);
   the<AwaitAllGone>(effects);
-  CHECK(the<Finish>(node.on(AllGone{})).verdict.outcome == Verdict::Outcome::kFailed);
+  CHECK(the<Finish>(node.on(AllGone{})).job_result.outcome == JobResult::Outcome::kFailed);
 }
 
 TEST_CASE(
@@ -450,8 +450,8 @@ TEST_CASE("a node without workers ends as soon as it is told") {
   Node node;
   node.on(Begin{});
   node.on(SignalReceived{SIGTERM});
-  told<VerdictHeard>(node.from(EndJob{{.outcome = Verdict::Outcome::kStopped}}));
-  CHECK(the<Finish>(node.from(Dismiss{})).verdict.outcome == Verdict::Outcome::kStopped);
+  told<JobResultHeard>(node.from(EndJob{{.outcome = JobResult::Outcome::kStopped}}));
+  CHECK(the<Finish>(node.from(Dismiss{})).job_result.outcome == JobResult::Outcome::kStopped);
   CHECK(node.on(TimerFired{}).empty());
 }
 

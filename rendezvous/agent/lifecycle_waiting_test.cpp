@@ -101,7 +101,7 @@ TEST_CASE("what workers have left behind is waited for after success") {
   Running node;
   for (int rank = 0; rank < 4; ++rank) node.exit(rank, 10);
   CHECK(!node.life.waiting());
-  node.on(FromCoordinator{EndJob{{.outcome = Verdict::Outcome::kSucceeded}}}, 20);
+  node.on(FromCoordinator{EndJob{{.outcome = JobResult::Outcome::kSucceeded}}}, 20);
   CHECK(!node.life.waiting());  // leftover processes may end by themselves first
   node.on(BackgroundFound{"process 7 (aws)"}, 120);
   CHECK(node.what() == "all workers have ended: waiting for processes that workers left running");

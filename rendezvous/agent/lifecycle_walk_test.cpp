@@ -178,7 +178,7 @@ class Walk {
         if (chance(20)) tell(Rejected{static_cast<Rejected::Why>(pick(3)), "no", {}});
         return;
       case 8:
-        if (chance(life_.has_verdict() ? 4 : 50)) tell(Dismiss{"details"});
+        if (chance(life_.has_job_result() ? 4 : 50)) tell(Dismiss{"details"});
         return;
       case 9: return look_at_workers(round);
       default:
@@ -199,10 +199,11 @@ class Walk {
   // Mostly with the verdict that the workers' end suggests.
   void end_job() {
     const bool fails = !life_.failures().empty();
-    Verdict verdict{.outcome = fails ? Verdict::Outcome::kFailed : Verdict::Outcome::kSucceeded, .round = round_};
-    if (chance(4)) verdict.outcome = static_cast<Verdict::Outcome>(pick(3));
-    if (fails) verdict.failures = {life_.failures().front()};
-    tell(EndJob{verdict});
+    JobResult job_result{.outcome = fails ? JobResult::Outcome::kFailed : JobResult::Outcome::kSucceeded,
+                         .round = round_};
+    if (chance(4)) job_result.outcome = static_cast<JobResult::Outcome>(pick(3));
+    if (fails) job_result.failures = {life_.failures().front()};
+    tell(EndJob{job_result});
   }
 
   void tell(const CoordinatorMessage& message) { on(FromCoordinator{message}); }

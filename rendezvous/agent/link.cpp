@@ -32,7 +32,7 @@ Link::Effects Link::connected(const Connected& connection, std::int64_t now_ms) 
   state_ = State::kGreeting;
   is_same_place_ = connection.is_same_place;
   Introduction introduction{settings_.job, settings_.agent, own_incarnation_, term_};
-  introduction.may_begin = connection.may_begin && !search_.looks_round();
+  introduction.may_begin = connection.may_begin && !search_.probes();
   session_.emplace(std::move(introduction), settings_.secret, connection.nonce);
   joined_ms_ = now_ms;
   greet_until_ms_ = std::max(greet_until_ms_, now_ms + search_.greeting_ms(now_ms).value_or(0));
@@ -100,31 +100,31 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    was_attached_ = true;
                    attached_ms_ = now_ms;
                    attempts_ = short_sessions_;
-                   lends_ = true;
+                   grants_ = true;
                    lease_ = {e.welcome.loss_timeout_ms};
                    term_ = e.welcome.term;
                    incarnation_ = e.welcome.incarnation;
                    // While workers run, only answers to this session's keep-alives extend their lease: the node may
                    // yet be rejected.
-                   if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + lent_ms(e.welcome.good_for_ms);
+                   if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + granted_ms(e.welcome.good_for_ms);
                    keep_alive_at_ms_ = now_ms;
-                   promises_.welcomed(e.welcome, now_ms);
+                   vote_.welcomed(e.welcome, now_ms);
                    search_.meets(e.welcome.host);
                    out.push_back(Attached{});
                  },
-                 [&](const AgentSession::Kept& e) {
-                   const std::int64_t until_ms = e.sent_ms + lent_ms(e.good_for_ms);
+                 [&](const AgentSession::LeaseGrant& e) {
+                   const std::int64_t until_ms = e.sent_ms + granted_ms(e.good_for_ms);
                    lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
-                   lends_ = !e.asks || e.good_for_ms != 0;
-                   if (lends_) {
+                   grants_ = !e.asks || e.good_for_ms != 0;
+                   if (grants_) {
                      search_.end();
                      since_ms_ = now_ms;  // a coordinator was here, whatever becomes of it in this session
                    }
-                   if (!e.asks) promises_.lent_unasked();
-                   const auto promise = e.asks ? promises_.kept(session_->welcome(), now_ms) : std::nullopt;
-                   if (!promise) return;
+                   if (!e.asks) vote_.granted_unasked();
+                   const auto ack = e.asks ? vote_.lease_granted(session_->welcome(), now_ms) : std::nullopt;
+                   if (!ack) return;
                    ByteString bytes;
-                   session_->holds(e.number, promise->testimony, bytes);
+                   session_->acknowledge_lease(e.number, ack->voter_state, bytes);
                    out.push_back(Write{std::move(bytes)});
                  },
                  [&](const AgentSession::Received& e) {
@@ -137,7 +137,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                    const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
                                                 e.kind == SessionError::Kind::kVersion ||
                                                 e.kind == SessionError::Kind::kNotOurs;
-                   disconnect(out, e.elsewhere && e.elsewhere->knows_nothing);
+                   disconnect(out, e.redirect && e.redirect->knows_nothing);
                    const bool was_attached = state_ == State::kAttached;
                    if (was_attached) detach(e.text, out);
                    session_.reset();
@@ -149,7 +149,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                      return;
                    }
                    if (was_attached) (void)has_lasted(now_ms);
-                   if (e.elsewhere) search_.sent(*e.elsewhere);
+                   if (e.redirect) search_.sent(*e.redirect);
                    try_again(false, false, now_ms);
                  },
              },
@@ -165,21 +165,21 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     return;
   }
   const auto* end = std::get_if<EndJob>(&message);
-  if (end != nullptr && promises_.have_run_after(end->verdict, incarnation_)) {
+  if (end != nullptr && vote_.have_run_after(end->job_result, incarnation_)) {
     // A coordinator that was cut off has ended the job, and the others have gone on with another one, as has this node.
     disconnect(out);
-    detach(format("an old verdict, of round {}, was given there", end->verdict.round), out);
-    lends_ = false;
+    detach(format("an old verdict, of round {}, was given there", end->job_result.round), out);
+    grants_ = false;
     // A search that is on has asked one more in vain. It has lost no candidate, after which it would begin anew, and
     // come back here before it asks anybody else.
     if (search_.is_on()) state_ = State::kGreeting;
     return try_again(false, false, now_ms);
   }
   if (const auto* resigned = std::get_if<Resigned>(&message)) {
-    promises_.resigned(session_->welcome(), now_ms);
+    vote_.resigned(session_->welcome(), now_ms);
     disconnect(out);
     if (resigned->hands_over) {
-      has_handed_over_ = settings_.local;
+      has_transferred_ = settings_.local;
       detach(format("the coordinator is handed over to another node: {}", resigned->why), out, lease_.search_ms());
     } else {
       detach(format("the coordinator has resigned: {}", resigned->why), out);
@@ -190,13 +190,13 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     return;
   }
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
-    promises_.hears(*prepare, session_->welcome().incarnation);
-    search_.knows(prepare->successors);
-    has_no_next_leader_ = prepare->successors.empty();
-    if (prepare->successors.empty()) {
-      promises_.lent_unasked();  // nobody could be elected after it: promises do not count
+    vote_.hears(*prepare, session_->welcome().incarnation);
+    search_.knows(prepare->next_leaders);
+    has_no_next_leader_ = prepare->next_leaders.empty();
+    if (prepare->next_leaders.empty()) {
+      vote_.granted_unasked();  // nobody could be elected after it: promises do not count
     } else {
-      promises_.prepares(session_->welcome(), now_ms);
+      vote_.prepares(session_->welcome(), now_ms);
     }
     refusal_is_proof_ = prepare->refusal_is_proof;
     if (!prepare->before.empty()) {
@@ -205,11 +205,11 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     }
   }
   if (const auto* next = std::get_if<NextRound>(&message)) {
-    promises_.hears(*next, session_->welcome().incarnation);
+    vote_.hears(*next, session_->welcome().incarnation);
     session_->send(RoundHeard{next->next.number}, bytes);
     out.push_back(Write{std::move(bytes)});
   }
-  if (const auto* run = std::get_if<RunWorkers>(&message)) promises_.runs(run->round);
+  if (const auto* run = std::get_if<RunWorkers>(&message)) vote_.runs(run->round);
   out.push_back(Deliver{message});
 }
 
@@ -231,7 +231,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
       state_ = State::kConnecting;
       ELASTIC_CHECK(!has_connection_);
       has_connection_ = true;
-      out.push_back(Connect{search_.next(promises_.free_at_ms(now_ms), now_ms)});
+      out.push_back(Connect{search_.next(vote_.free_at_ms(now_ms), now_ms)});
       greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(settings_.greeting_ms);
       break;
     case State::kConnecting:
@@ -269,7 +269,7 @@ Link::Effects Link::send(const AgentMessage& message) {
   const bool is_done = leaves != nullptr && leaves->signal == 0;
   if (is_done) search_.is_done();
   if (!session_) return out;
-  if (is_done && state_ == State::kAttached) promises_.leaves(session_->welcome());
+  if (is_done && state_ == State::kAttached) vote_.leaves(session_->welcome());
   ByteString bytes;
   session_->send(message, bytes);
   if (!bytes.empty()) out.push_back(Write{std::move(bytes)});
@@ -333,7 +333,7 @@ std::optional<Waiting> Link::waiting() const {
 }
 
 // How long a lease lasts in milliseconds: no longer than the coordinator that grants it may act.
-std::int64_t Link::lent_ms(std::optional<std::int64_t> good_for_ms) const {
+std::int64_t Link::granted_ms(std::optional<std::int64_t> good_for_ms) const {
   const std::int64_t lease_ms = lease_.lease_ms();
   return std::clamp<std::int64_t>(good_for_ms.value_or(lease_ms), 0, lease_ms);
 }
@@ -386,7 +386,7 @@ void Link::detach(const std::string& why, Effects& out, std::optional<std::int64
 void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   const bool is_told_to_wait = delay_ms > LeaseTimes::kLongestPauseMs;
   // A candidate that was not elected is none that was found.
-  const bool has_lost_one = state_ == State::kAttached && lends_;
+  const bool has_lost_one = state_ == State::kAttached && grants_;
   // Of those that were not elected together one is to stand before the others look for it.
   if (state_ == State::kAttached && search_.is_on()) delay_ms += random(lease_.renewal_ms() / 2);
   if (has_lost_one || is_told_to_wait) {
@@ -409,7 +409,7 @@ void Link::try_again(bool has_refused, bool at_once, std::int64_t now_ms) {
 // The process of the coordinator that the agent has lost is gone: the kernel of its host shows it.
 void Link::judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out) {
   const bool holds_lease = lease_until_ms_ && now_ms < *lease_until_ms_;
-  if (!promises_.died(search_.rank_of_the_lost(), holds_lease, owner.runs_workers, now_ms)) return;
+  if (!vote_.died(search_.rank_of_the_lost(), holds_lease, owner.runs_workers, now_ms)) return;
   out.push_back(Log{format("the coordinator's process has ended: {}", why)});
 }
 
@@ -419,15 +419,15 @@ bool Link::hears_coordinator(std::int64_t now_ms) const {
 
 // Once the node is free to vote for another coordinator this one counts on it no longer.
 std::int64_t Link::silent_until_ms() const {
-  if (search_.successors().empty()) return heard_ms_ + lease_.loss_timeout_ms;
-  return std::max(heard_ms_ + lease_.lease_ms(), promises_.free_at_ms(heard_ms_).value_or(0));
+  if (search_.next_leaders().empty()) return heard_ms_ + lease_.loss_timeout_ms;
+  return std::max(heard_ms_ + lease_.lease_ms(), vote_.free_at_ms(heard_ms_).value_or(0));
 }
 
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
   const bool seeks = state_ == State::kAttached ? !hears_coordinator(now_ms) : search_.is_on();
-  if (!seeks || state_ == State::kOver || search_.successors().empty() || has_handed_over_) return {};
-  if (promises_.has_left()) return {};
-  return promises_.free_at_ms(now_ms);
+  if (!seeks || state_ == State::kOver || search_.next_leaders().empty() || has_transferred_) return {};
+  if (vote_.has_left()) return {};
+  return vote_.free_at_ms(now_ms);
 }
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/agent/promises.h"
+#include "rendezvous/agent/node_vote.h"
 #include "rendezvous/agent/search.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
@@ -48,8 +48,8 @@ struct LinkSettings {
 class Link {
  public:
   // Effects: what a link wants done, in this order.
-  struct Connect {                      // answered by connected() or broken()
-    std::optional<DoorTarget> to = {};  // nothing: where the nodes meet
+  struct Connect {                          // answered by connected() or broken()
+    std::optional<PeerPortTarget> to = {};  // nothing: where the nodes meet
   };
   struct Disconnect {          // no answer
     bool is_stranger = false;  // what has answered knows nothing of the job
@@ -84,7 +84,7 @@ class Link {
     bool runs_workers = false;  // of the last round that was prepared
   };
 
-  explicit Link(LinkSettings settings) : settings_(std::move(settings)), promises_(settings_.agent) {}
+  explicit Link(LinkSettings settings) : settings_(std::move(settings)), vote_(settings_.agent) {}
 
   Effects begin(std::int64_t now_ms);
   struct Connected {
@@ -121,9 +121,9 @@ class Link {
   std::optional<Waiting> waiting() const;
 
   protocol::AgentId agent() const { return settings_.agent; }
-  const Promises& promises() const { return promises_; }
+  const NodeVote& vote() const { return vote_; }
   // Who may host the coordinator after this one.
-  const std::vector<protocol::Successor>& successors() const { return search_.successors(); }
+  const std::vector<protocol::NextLeader>& next_leaders() const { return search_.next_leaders(); }
   const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
   // It is, and the coordinator has answered the last keep-alives: whoever looks for it may be sent there.
@@ -143,9 +143,9 @@ class Link {
   // is lost. Nothing: it is not, or has not been asked for its support by any.
   std::optional<std::int64_t> may_elect_from_ms(std::int64_t now_ms) const;
   // The agent supports the coordinator in its own process, until that has resigned.
-  bool supports_own() const { return state_ != State::kOver && promises_.supports_own(); }
+  bool votes_for_own() const { return state_ != State::kOver && vote_.votes_for_own(); }
   // That has happened.
-  void own_is_over(std::int64_t now_ms) { promises_.own_is_over(now_ms); }
+  void own_is_over(std::int64_t now_ms) { vote_.own_is_over(now_ms); }
   // The session, the connection and the times are of the state. The owner calls it after each event.
   void check_invariants() const;
 
@@ -168,7 +168,7 @@ class Link {
   void detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms = {});
   void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
   void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
-  std::int64_t lent_ms(std::optional<std::int64_t> good_for_ms) const;
+  std::int64_t granted_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   void give_up(std::int64_t now_ms, Effects& out);
   // No other than the coordinator, which is elsewhere, can lead the job.
@@ -182,16 +182,16 @@ class Link {
   bool is_same_place_ = false;   // Connected::is_same_place of the present connection
   bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
-  Promises promises_;
+  NodeVote vote_;
   Search search_;
   bool refusal_is_proof_ = true;     // PrepareRound::refusal_is_proof of the last round
-  bool has_no_next_leader_ = false;  // of that round: PrepareRound::successors
-  bool lends_ = false;               // kAttached: the coordinator is no candidate, as far as is known
+  bool has_no_next_leader_ = false;  // of that round: PrepareRound::next_leaders
+  bool grants_ = false;              // kAttached: the coordinator is no candidate, as far as is known
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;
   bool was_attached_ = false;
-  bool has_handed_over_ = false;  // the coordinator in this process has, since the node leaves
+  bool has_transferred_ = false;  // the coordinator in this process has, since the node leaves
   std::string last_problem_;
   int attempts_ = 0;        // those in a row that failed
   int short_sessions_ = 0;  // those in a row that were cut off at once

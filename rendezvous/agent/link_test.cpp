@@ -53,7 +53,7 @@ TEST_CASE("keep-alives go out each fifth of the loss timeout, and the lease is c
   tied.pass(1000);
   tied.now_ms += 500;
   ByteString answer;
-  tied.other.session->kept(static_cast<std::uint64_t>(tied.other.keep_alives), {}, false, answer);
+  tied.other.session->grant_lease(static_cast<std::uint64_t>(tied.other.keep_alives), {}, false, answer);
   tied.receive(answer);  // half a second after the keep-alive was sent
   CHECK(tied.link.lease_until_ms() == tied.now_ms - 500 + 3000);
 }
@@ -254,9 +254,9 @@ TEST_CASE("a node that was in no round looks for the join timeout, and says what
 namespace {
 
 // A node of a round in a job that no other than the coordinator can lead, and why it gives up when that is lost.
-void join_round(TiedLink& tied, std::vector<Successor> next_leaders = {}) {
+void join_round(TiedLink& tied, std::vector<NextLeader> next_leaders = {}) {
   tied.begin();
-  tied.say(PrepareRound{.place = {.node_count = 2}, .successors = std::move(next_leaders)});
+  tied.say(PrepareRound{.place = {.node_count = 2}, .next_leaders = std::move(next_leaders)});
   tied.link.belongs();
   tied.pass(100'000);
 }
@@ -269,7 +269,7 @@ TEST_CASE("a node of the job looks for a lost coordinator for the lease, and whe
   for (const bool can_be_replaced : {true, false}) {
     CAPTURE(can_be_replaced);
     TiedLink tied({.rejoin_ms = 30'000});
-    join_round(tied, can_be_replaced ? std::vector<Successor>{{.agent = 8, .port = 4}} : std::vector<Successor>{});
+    join_round(tied, can_be_replaced ? std::vector<NextLeader>{{.agent = 8, .port = 4}} : std::vector<NextLeader>{});
     tied.reachable = false;
     tied.broken();
     tied.pass(can_be_replaced ? 32'999 : 2'999);

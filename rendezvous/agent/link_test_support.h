@@ -32,9 +32,9 @@ struct Other {
       if (const auto* got = std::get_if<protocol::CoordinatorSession::Received>(&event)) heard.push_back(got->message);
       if (const auto* alive = std::get_if<protocol::CoordinatorSession::KeepAlive>(&event)) {
         ++keep_alives;
-        if (keeps) session->kept(alive->number, good_for_ms, asks, out);
+        if (keeps) session->grant_lease(alive->number, good_for_ms, asks, out);
       }
-      if (const auto* holds = std::get_if<protocol::CoordinatorSession::Holds>(&event)) promises.push_back(*holds);
+      if (const auto* acked = std::get_if<protocol::CoordinatorSession::LeaseAck>(&event)) acks.push_back(*acked);
     }
     return out;
   }
@@ -58,8 +58,8 @@ struct Other {
   bool welcomes = true;                          // introductions are answered by a welcome
   bool keeps = true;                             // keep-alives are answered
   std::optional<std::int64_t> good_for_ms = {};  // what those answers say
-  bool asks = false;                             // and whether they ask for the node's support
-  std::vector<protocol::CoordinatorSession::Holds> promises;
+  bool asks = false;                             // whether those answers ask for the node's vote
+  std::vector<protocol::CoordinatorSession::LeaseAck> acks;
   std::vector<protocol::Introduction> introductions;
   std::vector<protocol::AgentMessage> heard;
   int keep_alives = 0;

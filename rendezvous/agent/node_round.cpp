@@ -88,10 +88,10 @@ bool NodeRound::was_ended_from_outside() const {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-bool NodeRound::is_cause_of(const Verdict& verdict) const {
-  if (verdict.outcome != Verdict::Outcome::kFailed || verdict.round != order_.round) return false;
-  const auto first = std::ranges::find(verdict.failures, false, &WorkerFailure::stopped_by_us);
-  if (first == verdict.failures.end() || first->node_rank != order_.place.node_rank) return false;
+bool NodeRound::is_cause_of(const JobResult& job_result) const {
+  if (job_result.outcome != JobResult::Outcome::kFailed || job_result.round != order_.round) return false;
+  const auto first = std::ranges::find(job_result.failures, false, &WorkerFailure::stopped_by_us);
+  if (first == job_result.failures.end() || first->node_rank != order_.place.node_rank) return false;
   return std::ranges::any_of(failures_, [&](const WorkerFailure& own) {
     return own.rank == first->rank && own.pid == first->pid && own.wall_ms == first->wall_ms;
   });
@@ -115,7 +115,7 @@ void NodeRound::report(AgentFacts& facts) const {
   facts.membership = order_.membership;
   facts.failures = failures_;
   facts.birth_ms = order_.fence.birth_ms;
-  facts.carried = order_.carried;
+  facts.transferred = order_.transferred;
 }
 
 void NodeRound::report(status::Node& node) const {

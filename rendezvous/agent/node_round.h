@@ -33,7 +33,7 @@ class NodeRound {
 
   // What a coordinator that takes over gets of this node from now on.
   void keep(const protocol::KeepState& message) {
-    if (message.round == order_.round) order_.carried = message.carried;
+    if (message.round == order_.round) order_.transferred = message.transferred;
   }
 
   // The order that began the round. Before the first round all its members are zero.
@@ -51,7 +51,7 @@ class NodeRound {
   // That failure is a death by a signal that is sent to whole process trees, perhaps to elastic-run, too.
   bool was_ended_from_outside() const;
   // One of these workers is why the job has failed.
-  bool is_cause_of(const protocol::Verdict& verdict) const;
+  bool is_cause_of(const protocol::JobResult& job_result) const;
   // "2 workers to end (ranks 4, 6)"; without workers that run, the processes that they have left running.
   std::string who_is_left() const;
 

@@ -18,7 +18,7 @@ const PrepareRound kOrder{.round = 2,
                           .losses = 5,
                           .membership = 99,
                           .fence = {4000, 2},
-                          .carried = {7, "a state"}};
+                          .transferred = {7, "a state"}};
 
 struct Running {
   Running() {
@@ -87,21 +87,21 @@ TEST_CASE("a death by a signal that goes to whole process trees may come from ou
 TEST_CASE("a worker is why the job failed if the verdict's first failure is its own, in this round") {
   Running node;
   node.round.exited({.local_rank = 1, .exit = {.code = 3}, .wall_ms = 7}, false);
-  const Verdict own{.outcome = Verdict::Outcome::kFailed, .round = 2, .failures = {node.round.failures()[0]}};
+  const JobResult own{.outcome = JobResult::Outcome::kFailed, .round = 2, .failures = {node.round.failures()[0]}};
   CHECK(node.round.is_cause_of(own));
   const auto is_not = [&](auto change) {
-    Verdict verdict = own;
-    change(verdict);
-    CHECK(!node.round.is_cause_of(verdict));
+    JobResult job_result = own;
+    change(job_result);
+    CHECK(!node.round.is_cause_of(job_result));
   };
-  is_not([](Verdict& verdict) { verdict.outcome = Verdict::Outcome::kStopped; });
-  is_not([](Verdict& verdict) { verdict.round = 3; });
-  is_not([](Verdict& verdict) { verdict.failures.clear(); });
-  is_not([](Verdict& verdict) { verdict.failures[0].node_rank = 0; });
-  is_not([](Verdict& verdict) { verdict.failures[0].rank = 4; });
-  is_not([](Verdict& verdict) { verdict.failures[0].pid = 9; });
-  is_not([](Verdict& verdict) { verdict.failures[0].wall_ms = 8; });
-  is_not([](Verdict& verdict) { verdict.failures[0].stopped_by_us = true; });
+  is_not([](JobResult& job_result) { job_result.outcome = JobResult::Outcome::kStopped; });
+  is_not([](JobResult& job_result) { job_result.round = 3; });
+  is_not([](JobResult& job_result) { job_result.failures.clear(); });
+  is_not([](JobResult& job_result) { job_result.failures[0].node_rank = 0; });
+  is_not([](JobResult& job_result) { job_result.failures[0].rank = 4; });
+  is_not([](JobResult& job_result) { job_result.failures[0].pid = 9; });
+  is_not([](JobResult& job_result) { job_result.failures[0].wall_ms = 8; });
+  is_not([](JobResult& job_result) { job_result.failures[0].stopped_by_us = true; });
 }
 
 TEST_CASE("a round is warned of with its reason: whether workers ran before, and what the restart costs") {
@@ -140,7 +140,7 @@ TEST_CASE("what is known of a round is reported until the next one begins, and n
                             .membership = 99,
                             .failures = node.round.failures(),
                             .birth_ms = 4000,
-                            .carried = {7, "a state"}});
+                            .transferred = {7, "a state"}});
   node.round.report(shown);
   CHECK(shown.round == 2);
   CHECK(shown.node_rank == 1);

@@ -5,8 +5,8 @@
 
 namespace elastic::agent {
 
-using election::SuccessorDialing;
-using protocol::Successor;
+using election::NextLeaderDialing;
+using protocol::NextLeader;
 
 namespace {
 
@@ -16,18 +16,20 @@ constexpr int kMostHops = 3;
 // How often the time doubles that those who are asked have to answer.
 constexpr int kMostDoublings = 3;
 
-// After a door that is not open yet; then twice as long each time, up to SuccessorDialing::kStepMs.
+// After a door that is not open yet; then twice as long each time, up to NextLeaderDialing::kStepMs.
 constexpr std::int64_t kFirstPauseMs = 10;
 
-DoorTarget door_of(const Successor& successor) { return {successor.addresses, successor.port, successor.agent}; }
+PeerPortTarget peer_port_of(const NextLeader& next_leader) {
+  return {next_leader.addresses, next_leader.port, next_leader.agent};
+}
 
 }  // namespace
 
 // What the search has found is by the places in the list before.
-void Search::knows(std::vector<Successor> successors) {
+void Search::knows(std::vector<NextLeader> next_leaders) {
   is_done_ = false;
-  if (successors == successors_) return;
-  successors_ = std::move(successors);
+  if (next_leaders == next_leaders_) return;
+  next_leaders_ = std::move(next_leaders);
   silent_.reset();
   to_look_at_.clear();
   to_wait_for_.reset();
@@ -39,18 +41,18 @@ void Search::knows(std::vector<Successor> successors) {
 // A new start of a node may be found at that node's door and where the nodes meet, and other doors lead there. If it
 // could not be elected, since others do not reach it, these have their turn before it is made a candidate again.
 bool Search::shuns(protocol::AgentId host) const {
-  return host != 0 && host == shunned_ && doors_opened_ <= successors_.size() + 1;
+  return host != 0 && host == shunned_ && peer_ports_opened_ <= next_leaders_.size() + 1;
 }
 
 void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   // A successor that has stood in vain, perhaps on the agent's own node, has its turn again when the others, and the
   // place where the nodes meet, had theirs: a coordinator may be there.
-  begins_with_ = is_on_ && asked_ == Asked::kSuccessor ? successor_ + 1 : 0;
+  begins_with_ = is_on_ && asked_ == Asked::kNextLeader ? next_leader_ + 1 : 0;
   vain_ = is_on_ ? std::min(vain_ + 1, kMostDoublings) : 0;
-  const bool is_successor = std::ranges::find(successors_, host_, &Successor::agent) != successors_.end();
-  shunned_ = vain_ > 0 && !is_successor ? host_ : 0;
-  doors_opened_ = 0;
-  is_on_ = !successors_.empty();
+  const bool is_next_leader = std::ranges::find(next_leaders_, host_, &NextLeader::agent) != next_leaders_.end();
+  shunned_ = vain_ > 0 && !is_next_leader ? host_ : 0;
+  peer_ports_opened_ = 0;
+  is_on_ = !next_leaders_.empty();
   to_look_at_.clear();
   to_wait_for_.reset();
   looked_at_.reset();
@@ -59,7 +61,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   began_ms_ = now_ms;
   asked_ = Asked::kNobody;
   dialing_.reset();
-  sent_to_.reset();
+  redirected_to_.reset();
   retry_ms_.reset();
   longest_pause_ms_ = kFirstPauseMs;
   hops_ = 0;
@@ -67,7 +69,7 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 
 // Who has voted in vain, or is done, looks also where the nodes meet: the process there may be of another start than
 // the successor on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
-void Search::look_round() {
+void Search::probe() {
   to_wait_for_ = silent_;
   look_at_those_that_answer();
 }
@@ -76,10 +78,10 @@ void Search::look_round() {
 // has lost a while ago, may be one again: others make it one.
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
-  const std::size_t meeting_place = successors_.size();
+  const std::size_t meeting_place = next_leaders_.size();
   if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
-  for (std::size_t index = successors_.size(); index-- > 0;) {
-    const bool is_lost = vain_ == 0 && !is_done_ && successors_[index].agent == host_;
+  for (std::size_t index = next_leaders_.size(); index-- > 0;) {
+    const bool is_lost = vain_ == 0 && !is_done_ && next_leaders_[index].agent == host_;
     if (!silent_[index] && !is_lost) to_look_at_.push_back(index);
   }
 }
@@ -93,22 +95,22 @@ void Search::was_looked_at(std::int64_t now_ms) {
   look_at_those_that_answer();
 }
 
-std::optional<DoorTarget> Search::next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms) {
+std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms) {
   was_looked_at(now_ms);
   asked_ms_ = now_ms;
   const bool is_free = free_at_ms && now_ms >= *free_at_ms;
   bound_until_ms_ = is_free ? std::nullopt : free_at_ms;
-  if (sent_to_) {
+  if (redirected_to_) {
     // If nobody is there, the node of that door may have lost the same coordinator, and not know it yet.
-    if (asked_ == Asked::kSuccessor) retry_ms_ = pause_ms();
-    asked_ = asked_ == Asked::kSuccessor || asked_ == Asked::kWhereSent ? Asked::kWhereSent : Asked::kElsewhere;
-    return std::exchange(sent_to_, std::nullopt);
+    if (asked_ == Asked::kNextLeader) retry_ms_ = pause_ms();
+    asked_ = asked_ == Asked::kNextLeader || asked_ == Asked::kRedirect ? Asked::kRedirect : Asked::kElsewhere;
+    return std::exchange(redirected_to_, std::nullopt);
   }
   hops_ = 0;
   if (comes_back(now_ms)) {
     retry_ms_.reset();
-    asked_ = Asked::kSuccessor;
-    return door_of(successors_[successor_]);
+    asked_ = Asked::kNextLeader;
+    return peer_port_of(next_leaders_[next_leader_]);
   }
   retry_ms_.reset();
   if (!is_on_) {
@@ -116,14 +118,14 @@ std::optional<DoorTarget> Search::next(std::optional<std::int64_t> free_at_ms, s
     return {};
   }
   if (!is_free) {
-    const auto lost = std::ranges::find(successors_, host_, &Successor::agent);
-    const bool turn_of_the_lost = asked_ != Asked::kLost && host_ != 0 && lost != successors_.end();
+    const auto lost = std::ranges::find(next_leaders_, host_, &NextLeader::agent);
+    const bool turn_of_the_lost = asked_ != Asked::kLost && host_ != 0 && lost != next_leaders_.end();
     asked_ = turn_of_the_lost ? Asked::kLost : Asked::kMeetingPlace;
     if (!turn_of_the_lost) return {};
-    return door_of(*lost);
+    return peer_port_of(*lost);
   }
-  const bool begins_to_look = is_done_ ? has_looked_round() : !looked_at_ && vain_ > 0;
-  if (begins_to_look) look_round();
+  const bool begins_to_look = is_done_ ? has_probed() : !looked_at_ && vain_ > 0;
+  if (begins_to_look) probe();
   looked_at_.reset();
   for (std::size_t place = 0; to_look_at_.empty() && to_wait_for_.any(); ++place) {
     if (!to_wait_for_[place]) continue;
@@ -135,52 +137,52 @@ std::optional<DoorTarget> Search::next(std::optional<std::int64_t> free_at_ms, s
     to_look_at_.pop_back();
     silent_.reset(*looked_at_);
     asked_ = Asked::kElsewhere;
-    if (*looked_at_ == successors_.size()) return {};
-    return door_of(successors_[*looked_at_]);
+    if (*looked_at_ == next_leaders_.size()) return {};
+    return peer_port_of(next_leaders_[*looked_at_]);
   }
   // The meeting place is one more in the turn, the last.
   if (!dialing_) {
-    dialing_.emplace(successors_.size() + 1, times_, now_ms);
+    dialing_.emplace(next_leaders_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
   }
-  successor_ = dialing_->dial();
-  ++doors_opened_;
-  successor_since_ms_ = now_ms;
-  asked_ = successor_ < successors_.size() ? Asked::kSuccessor : Asked::kMeetingPlace;
+  next_leader_ = dialing_->dial();
+  ++peer_ports_opened_;
+  next_leader_since_ms_ = now_ms;
+  asked_ = next_leader_ < next_leaders_.size() ? Asked::kNextLeader : Asked::kMeetingPlace;
   if (asked_ == Asked::kMeetingPlace) return {};
-  return door_of(successors_[successor_]);
+  return peer_port_of(next_leaders_[next_leader_]);
 }
 
 bool Search::comes_back(std::int64_t now_ms) const {
   if (!retry_ms_) return false;
-  if (asked_ == Asked::kWhereSent) return now_ms < successor_since_ms_ + times_.renewal_ms();
+  if (asked_ == Asked::kRedirect) return now_ms < next_leader_since_ms_ + times_.renewal_ms();
   // Nobody is bound by a promise for longer than that: the agent at that door does not look for a coordinator.
-  return asked_ == Asked::kSuccessor && now_ms < successor_since_ms_ + times_.loss_timeout_ms;
+  return asked_ == Asked::kNextLeader && now_ms < next_leader_since_ms_ + times_.loss_timeout_ms;
 }
 
 // Before a door is asked again: its node may learn soon that the coordinator is dead.
 std::int64_t Search::pause_ms() {
-  return std::exchange(longest_pause_ms_, std::min(2 * longest_pause_ms_, SuccessorDialing::kStepMs));
+  return std::exchange(longest_pause_ms_, std::min(2 * longest_pause_ms_, NextLeaderDialing::kStepMs));
 }
 
 std::optional<int> Search::rank_of_the_lost() const {
-  const auto lost = std::ranges::find(successors_, host_, &Successor::agent);
-  if (host_ == 0 || lost == successors_.end() || lost->node_rank < 0) return {};
+  const auto lost = std::ranges::find(next_leaders_, host_, &NextLeader::agent);
+  if (host_ == 0 || lost == next_leaders_.end() || lost->node_rank < 0) return {};
   return lost->node_rank;
 }
 
-void Search::sent(const protocol::Elsewhere& elsewhere) {
-  if (elsewhere.addresses.empty() && looks_round()) return;
-  if (elsewhere.addresses.empty()) {
-    retry_ms_ = elsewhere.retry_ms;
+void Search::sent(const protocol::Redirect& redirect) {
+  if (redirect.addresses.empty() && probes()) return;
+  if (redirect.addresses.empty()) {
+    retry_ms_ = redirect.retry_ms;
     if (is_on_ && retry_ms_) retry_ms_ = std::min(*retry_ms_, pause_ms());
     return;
   }
-  if (++hops_ <= kMostHops) sent_to_ = DoorTarget{elsewhere.addresses, elsewhere.port, 0};
+  if (++hops_ <= kMostHops) redirected_to_ = PeerPortTarget{redirect.addresses, redirect.port, 0};
 }
 
 std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
-  const bool hurries = is_on_ && (looks_round() || now_ms < began_ms_ + times_.search_ms());
+  const bool hurries = is_on_ && (probes() || now_ms < began_ms_ + times_.search_ms());
   if (!hurries) return {};
   return bound_until_ms_ ? std::clamp<std::int64_t>(*bound_until_ms_ - now_ms, 1, step_ms()) : step_ms();
 }
@@ -188,7 +190,7 @@ std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
 // A host that is dead accepts no connection. A successor that does lives, and may have much to do: who passes it over
 // stands itself, and splits the votes.
 std::optional<std::int64_t> Search::greeting_ms(std::int64_t now_ms) const {
-  if (asked_ != Asked::kSuccessor || !patience_ms(now_ms)) return {};
+  if (asked_ != Asked::kNextLeader || !patience_ms(now_ms)) return {};
   return times_.renewal_ms();
 }
 
@@ -196,21 +198,21 @@ std::optional<std::int64_t> Search::greeting_ms(std::int64_t now_ms) const {
 // others over and stands itself, again and again. So it doubles with each search in vain, up to half of the time that a
 // candidate waits for its next vote.
 std::int64_t Search::step_ms() const {
-  return std::clamp(times_.next_vote_ms() / 2, SuccessorDialing::kStepMs, SuccessorDialing::kStepMs << vain_);
+  return std::clamp(times_.next_vote_ms() / 2, NextLeaderDialing::kStepMs, NextLeaderDialing::kStepMs << vain_);
 }
 
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {
-  if (sent_to_) return now_ms;
+  if (redirected_to_) return now_ms;
   if (!is_on_) return {};
-  const bool rests = is_done_ && has_looked_round();
-  if (looks_round()) return rests ? std::max(now_ms, asked_ms_ + SuccessorDialing::kStepMs) : now_ms;
+  const bool rests = is_done_ && has_probed();
+  if (probes()) return rests ? std::max(now_ms, asked_ms_ + NextLeaderDialing::kStepMs) : now_ms;
   if (retry_ms_) return now_ms + std::max<std::int64_t>(*retry_ms_, 1);
   if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);
   // Where the lost coordinator's own door has refused, the agent is free now.
   if (asked_ == Asked::kLost && has_refused) return now_ms;
   if (now_ms >= began_ms_ + times_.search_ms()) return {};
   // Once it is free it asks others, who may wait for its vote.
-  const std::int64_t step_over_ms = asked_ms_ + SuccessorDialing::kStepMs;
+  const std::int64_t step_over_ms = asked_ms_ + NextLeaderDialing::kStepMs;
   return std::max(now_ms, std::min(step_over_ms, bound_until_ms_.value_or(step_over_ms)));
 }
 

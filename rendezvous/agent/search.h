@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/election/successors.h"
+#include "rendezvous/election/next_leaders.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 
 namespace elastic::agent {
 
 // A process that may be, or become, the coordinator.
-struct DoorTarget {
+struct PeerPortTarget {
   std::string addresses = {};  // numeric, with spaces between them, the best first
   std::uint16_t port = 0;
   protocol::AgentId agent = 0;  // in that process; 0: not known
-  bool operator==(const DoorTarget&) const = default;
+  bool operator==(const PeerPortTarget&) const = default;
 };
 
 // Where an agent looks for the coordinator that it has lost (docs/failover.md). First it asks at the coordinator's own
@@ -33,11 +33,11 @@ class Search {
   // The coordinator in the process of this agent (0: it is on none of the nodes) has welcomed the agent.
   void meets(protocol::AgentId host) { host_ = host; }
   // It has told who comes after it.
-  void knows(std::vector<protocol::Successor> successors);
+  void knows(std::vector<protocol::NextLeader> next_leaders);
   // The node is done, and about to leave: until it is in a round again it makes no candidate anywhere, but looks round
   // for the one that the nodes which it leaves have found.
   void is_done() { is_done_ = true; }
-  const std::vector<protocol::Successor>& successors() const { return successors_; }
+  const std::vector<protocol::NextLeader>& next_leaders() const { return next_leaders_; }
   // The session with it has ended: the search begins, if there are successors. If a search is on, it was a candidate's.
   void begin(const protocol::LeaseTimes& times, std::int64_t now_ms);
   // A coordinator was found that may act.
@@ -46,9 +46,9 @@ class Search {
 
   // Whom to ask next; nothing: where the nodes meet. `free_at_ms`: when the agent's promise to the coordinator that is
   // lost is over; nothing: it has promised nothing, or without an end.
-  std::optional<DoorTarget> next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms);
+  std::optional<PeerPortTarget> next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms);
   // The one asked is to be joined only if it is a coordinator, or a candidate, already.
-  bool looks_round() const { return looked_at_.has_value(); }
+  bool probes() const { return looked_at_.has_value(); }
   // The last one asked was the lost coordinator's own door.
   bool has_asked_the_lost() const { return asked_ == Asked::kLost; }
   // Another process, of this number, has answered there: no two listen at one port.
@@ -60,7 +60,7 @@ class Search {
   // not had their turn since.
   bool shuns(protocol::AgentId host) const;
   // The last one asked has sent the agent elsewhere, or away for a while.
-  void sent(const protocol::Elsewhere& elsewhere);
+  void sent(const protocol::Redirect& redirect);
 
   // How long the last one asked may take to welcome the agent; nothing: as long as ever.
   std::optional<std::int64_t> patience_ms(std::int64_t now_ms) const;
@@ -71,16 +71,16 @@ class Search {
 
  private:
   std::int64_t step_ms() const;
-  void look_round();
+  void probe();
   void look_at_those_that_answer();
-  bool has_looked_round() const { return to_look_at_.empty() && to_wait_for_.none(); }
+  bool has_probed() const { return to_look_at_.empty() && to_wait_for_.none(); }
   void was_looked_at(std::int64_t now_ms);
   bool comes_back(std::int64_t now_ms) const;
   std::int64_t pause_ms();
-  // kWhereSent: where a successor has sent the agent.
-  enum class Asked : std::uint8_t { kNobody, kLost, kSuccessor, kWhereSent, kMeetingPlace, kElsewhere };
+  // kRedirect: where a successor has sent the agent.
+  enum class Asked : std::uint8_t { kNobody, kLost, kNextLeader, kRedirect, kMeetingPlace, kElsewhere };
 
-  std::vector<protocol::Successor> successors_;
+  std::vector<protocol::NextLeader> next_leaders_;
   protocol::AgentId host_ = 0;
   bool is_done_ = false;
   bool is_on_ = false;
@@ -91,20 +91,20 @@ class Search {
   std::int64_t began_ms_ = 0;
   std::int64_t asked_ms_ = 0;
   std::optional<std::int64_t> bound_until_ms_;  // it was asked while the agent was bound by its promise, until then
-  std::size_t successor_ = 0;                   // kSuccessor: which was asked
-  std::int64_t successor_since_ms_ = 0;         // kSuccessor: when it was asked first
+  std::size_t next_leader_ = 0;                 // kNextLeader: which was asked
+  std::int64_t next_leader_since_ms_ = 0;       // kNextLeader: when it was asked first
   std::size_t begins_with_ = 0;                 // the first one that is asked in this search
   protocol::AgentId shunned_ = 0;               // a new start of a node, no successor: has stood in vain
-  std::size_t doors_opened_ = 0;                // in this search
-  using Places = std::bitset<election::kMostSuccessors + 1>;  // successors, and the meeting place as the last
-  std::vector<std::size_t> to_look_at_;                       // places, the next one last
-  std::optional<std::size_t> looked_at_;                      // the last one was asked for that
-  Places silent_;                                             // those that did not answer then
-  Places to_wait_for_;                                        // those of them that are to be looked at once more
-  std::optional<election::SuccessorDialing> dialing_;         // since the agent is free
-  std::optional<DoorTarget> sent_to_;                         // is asked next
-  std::optional<std::int64_t> retry_ms_;                      // the last one asked is asked again after so long
-  std::int64_t longest_pause_ms_ = 0;                         // the next pause before a door is asked again
+  std::size_t peer_ports_opened_ = 0;           // in this search
+  using Places = std::bitset<election::kMostNextLeaders + 1>;  // successors, and the meeting place as the last
+  std::vector<std::size_t> to_look_at_;                        // places, the next one last
+  std::optional<std::size_t> looked_at_;                       // the last one was asked for that
+  Places silent_;                                              // those that did not answer then
+  Places to_wait_for_;                                         // those of them that are to be looked at once more
+  std::optional<election::NextLeaderDialing> dialing_;         // since the agent is free
+  std::optional<PeerPortTarget> redirected_to_;                // is asked next
+  std::optional<std::int64_t> retry_ms_;                       // the last one asked is asked again after so long
+  std::int64_t longest_pause_ms_ = 0;                          // the next pause before a door is asked again
 };
 
 }  // namespace elastic::agent

@@ -12,7 +12,7 @@ using namespace elastic::protocol;
 namespace {
 
 constexpr std::int64_t kStep = 250;
-constexpr std::int64_t kStepInVain = 500;  // after one search in vain
+constexpr std::int64_t kStepAfterSplitVote = 500;  // after one search in vain
 constexpr std::optional<std::int64_t> kFree = 0;
 constexpr std::optional<std::int64_t> kBound;
 
@@ -20,10 +20,10 @@ constexpr std::optional<std::int64_t> kBound;
 struct Lost {
   Lost() {
     search.meets(1);
-    search.knows({door(2), door(3), door(1)});
+    search.knows({peer_port(2), peer_port(3), peer_port(1)});
     search.begin({}, 0);
   }
-  static Successor door(AgentId agent) {
+  static NextLeader peer_port(AgentId agent) {
     return {agent, static_cast<int>(agent) - 1, "10.0.0." + std::to_string(agent), static_cast<std::uint16_t>(agent)};
   }
   // Who is asked next: an agent, or 0 for where the nodes meet.
@@ -35,7 +35,7 @@ struct Lost {
   // The same, after the agent has looked round.
   AgentId asks_first(bool is_free) {
     AgentId asked = asks(is_free);
-    while (search.looks_round()) asked = asks(is_free);
+    while (search.probes()) asked = asks(is_free);
     return asked;
   }
 
@@ -129,7 +129,7 @@ TEST_CASE("who has voted in vain for a new start of a node does not join it agai
 TEST_CASE("who has voted in vain looks round for a candidate before each door that it would have opened") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
-  CHECK_FALSE(lost.search.looks_round());
+  CHECK_FALSE(lost.search.probes());
   lost.search.meets(2);
   lost.search.begin({}, 1'000);
   lost.now_ms = 1'000;
@@ -138,46 +138,46 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     // since a new start of a node may be one.
     for (const AgentId looked_at : {2u, 3u, 1u, 0u}) {
       CHECK(lost.asks(true) == looked_at);
-      CHECK(lost.search.looks_round());
-      CHECK(lost.search.patience_ms(60'000) == kStepInVain);
+      CHECK(lost.search.probes());
+      CHECK(lost.search.patience_ms(60'000) == kStepAfterSplitVote);
       lost.search.sent({.retry_ms = 700});  // nobody stands there, which is all that the agent wants to know
       CHECK(lost.search.again_at_ms(false, lost.now_ms) == lost.now_ms);
     }
     CHECK(lost.asks(true) == next);
-    CHECK_FALSE(lost.search.looks_round());
+    CHECK_FALSE(lost.search.probes());
   }
   SUBCASE("one that leads to a candidate elsewhere is followed, and that is not made one either") {
     CHECK(lost.asks(true) == 2);
     lost.search.sent({"10.0.0.9", 9, {}});
     CHECK(lost.search.next(kFree, lost.now_ms)->port == 9);
-    CHECK(lost.search.looks_round());
+    CHECK(lost.search.probes());
   }
   // Looks at all of these, of which `silent` does not answer.
   const auto looks_at = [&](std::initializer_list<AgentId> places, std::optional<AgentId> silent = {}) {
     for (const AgentId looked_at : places) {
       CHECK(lost.asks(true) == looked_at);
-      CHECK(lost.search.looks_round());
-      lost.now_ms += looked_at == silent ? kStepInVain : 10;
+      CHECK(lost.search.probes());
+      lost.now_ms += looked_at == silent ? kStepAfterSplitVote : 10;
     }
   };
-  const auto opens_a_door = [&] {
+  const auto opens_a_peer_port = [&] {
     lost.asks(true);
-    CHECK_FALSE(lost.search.looks_round());
+    CHECK_FALSE(lost.search.probes());
   };
   SUBCASE("after each that does not answer those that do are looked at once more, since a candidate may have risen") {
     looks_at({2, 3}, 3);
     looks_at({2, 1, 0});
-    opens_a_door();
+    opens_a_peer_port();
     // The next time it is waited for last.
     looks_at({2, 1, 0, 3}, 3);
     looks_at({2, 1}, 1);
     looks_at({2, 0});
-    opens_a_door();
+    opens_a_peer_port();
     looks_at({2, 0, 3, 1}, 1);
     looks_at({2, 3, 0});
-    opens_a_door();
+    opens_a_peer_port();
     looks_at({2, 3, 0, 1});
-    opens_a_door();
+    opens_a_peer_port();
   }
   SUBCASE("one that does not answer is waited for last also by the search after this one, if this one is in vain") {
     looks_at({2, 3}, 3);
@@ -187,7 +187,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     lost.search.end();
     lost.search.begin({}, lost.now_ms);  // a coordinator that acted is lost
     CHECK(lost.asks(true) == 2);
-    CHECK_FALSE(lost.search.looks_round());
+    CHECK_FALSE(lost.search.probes());
     CHECK(lost.asks(true) == 3);
   }
 }
@@ -198,13 +198,13 @@ TEST_CASE("what a search has found of successors is forgotten when others come a
   lost.search.begin({}, 1'000);
   lost.now_ms = 1'000;
   for (const AgentId looked_at : {2u, 3u}) CHECK(lost.asks(true) == looked_at);
-  lost.now_ms += kStepInVain;
+  lost.now_ms += kStepAfterSplitVote;
   CHECK(lost.asks(true) == 2);  // 3, at place 1, is silent
-  lost.search.knows({Lost::door(4)});
+  lost.search.knows({Lost::peer_port(4)});
   lost.search.begin({}, lost.now_ms);
   for (const AgentId looked_at : {4u, 0u}) {
     CHECK(lost.asks(true) == looked_at);
-    CHECK(lost.search.looks_round());
+    CHECK(lost.search.probes());
   }
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("a door that is not open for longer than any promise lasts is left") {
 TEST_CASE("a coordinator on none of the nodes has no node rank that could be left out of its round") {
   Search search;
   search.meets(9);
-  search.knows({Lost::door(2), {9, -1, "10.0.0.9", 29400}});
+  search.knows({Lost::peer_port(2), {9, -1, "10.0.0.9", 29400}});
   search.begin({}, 0);
   CHECK(search.next(kBound, 0)->agent == 9);
   CHECK_FALSE(search.rank_of_the_lost());
@@ -306,14 +306,14 @@ TEST_CASE("a successor that sends an agent to one who is gone is asked again, si
   CHECK(lost.asks(true) == 2);
   for (const std::int64_t pause_ms : {10, 20, 40, 80, 160, 250, 250}) {
     lost.search.sent({"10.0.0.1", 1, {}});
-    CHECK(lost.search.next(kFree, lost.now_ms) == DoorTarget{"10.0.0.1", 1, 0});
+    CHECK(lost.search.next(kFree, lost.now_ms) == PeerPortTarget{"10.0.0.1", 1, 0});
     CHECK(lost.search.again_at_ms(true, lost.now_ms) == lost.now_ms + pause_ms);
     lost.now_ms += pause_ms;
     CHECK(lost.asks(true) == 2);
   }
   for (const std::int64_t at_ms : {999, 1'000}) {
     lost.search.sent({"10.0.0.1", 1, {}});
-    CHECK(lost.search.next(kFree, at_ms) == DoorTarget{"10.0.0.1", 1, 0});
+    CHECK(lost.search.next(kFree, at_ms) == PeerPortTarget{"10.0.0.1", 1, 0});
     lost.now_ms = at_ms;
     CHECK(lost.asks(true) == (at_ms < 1'000 ? 2 : 3));
   }
@@ -324,12 +324,12 @@ TEST_CASE("a node that has lost nothing is led elsewhere, too") {
   CHECK_FALSE(search.next(kBound, 0));
   search.sent({"10.0.0.9", 9, {}});
   CHECK(search.again_at_ms(false, 5) == 5);
-  CHECK(search.next(kBound, 5) == DoorTarget{"10.0.0.9", 9, 0});
+  CHECK(search.next(kBound, 5) == PeerPortTarget{"10.0.0.9", 9, 0});
 }
 
 TEST_CASE("a coordinator on none of the nodes has no door: its agents wait until they are free") {
   Search search;
-  search.knows({Lost::door(2), Lost::door(3)});
+  search.knows({Lost::peer_port(2), Lost::peer_port(3)});
   search.begin({}, 0);
   CHECK_FALSE(search.next(kBound, 0));
   CHECK_FALSE(search.rank_of_the_lost());
@@ -353,13 +353,13 @@ TEST_CASE(
     // The process that it has lost, too, which others may have made a candidate.
     for (const AgentId looked_at : {2u, 3u, 1u, 0u}) {
       CHECK(lost.asks(true) == looked_at);
-      CHECK(lost.search.looks_round());
+      CHECK(lost.search.probes());
       CHECK(lost.search.again_at_ms(true, lost.now_ms) == lost.now_ms + (looked_at == 0 ? kStep : 0));
     }
   }
   Lost back;
   back.search.is_done();
-  back.search.knows({Lost::door(2), Lost::door(3), Lost::door(1)});
+  back.search.knows({Lost::peer_port(2), Lost::peer_port(3), Lost::peer_port(1)});
   CHECK(back.asks(true) == 2);
-  CHECK_FALSE(back.search.looks_round());
+  CHECK_FALSE(back.search.probes());
 }

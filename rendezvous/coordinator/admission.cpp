@@ -15,10 +15,10 @@ std::string describe(const JobTerms& terms) {
   return format("{} --node_unit={} --max-restarts={}", terms.nnodes_text(), terms.node_unit, terms.max_restarts);
 }
 
-std::string why_excluded(Exclusion exclusion) {
+std::string why_evicted(Exclusion exclusion) {
   return format("{}: this host is let in no more while the job lasts; start the node on another host",
-                exclusion == Exclusion::kUnfit ? "the check before training has found its host unfit"
-                                               : "the job hung, and a node of its host is out for that");
+                exclusion == Exclusion::kUnhealthy ? "the check before training has found its host unfit"
+                                                   : "the job hung, and a node of its host is out for that");
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ membership::Node newcomer(const NodeJoins& message) {
 }
 
 std::optional<Rejected> refusal(const HostRecord& host) {
-  if (host.exclusion) return is_excluded(why_excluded(*host.exclusion));
-  if (host.kept_out_ms) return is_kept_out(*host.kept_out_ms);
+  if (host.exclusion) return is_evicted(why_evicted(*host.exclusion));
+  if (host.quarantined_ms) return is_quarantined(*host.quarantined_ms);
   return {};
 }
 
@@ -70,7 +70,7 @@ std::optional<Rejected> refusal(const NodeJoins& message, const Applicant& appli
     if (applicant.was_in_job) return {};
     return job_is_ending();
   }
-  if (facts.incarnation != 0 && facts.verdict) {
+  if (facts.incarnation != 0 && facts.job_result) {
     return Rejected{Why::kRoundWentOn, "it reports that the job has ended, but the job goes on", 0};
   }
   if (message.terms != settings.terms) return terms_differ(message.terms, settings.terms);

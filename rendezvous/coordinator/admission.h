@@ -21,8 +21,8 @@ membership::Node newcomer(const protocol::NodeJoins& message);
 
 // What the coordinator knows of a host.
 struct HostRecord {
-  std::optional<Exclusion> exclusion = {};       // it is excluded from the job
-  std::optional<std::int64_t> kept_out_ms = {};  // it is kept out for so many milliseconds more
+  std::optional<Exclusion> exclusion = {};          // it is excluded from the job
+  std::optional<std::int64_t> quarantined_ms = {};  // it is kept out for so many milliseconds more
 };
 
 // Why no node of the host is let in now; nothing if nodes are.

@@ -59,10 +59,10 @@ TEST_CASE("all nodes have the same terms, and the same --check-only") {
 }
 
 TEST_CASE("hosts that the check excludes or that were lost too often are kept out, and so are too many nodes") {
-  CHECK(why_not(fresh(), {.host = {.exclusion = Exclusion::kUnfit}}) == Why::kExcluded);
-  CHECK(why_not(fresh(), {.host = {.kept_out_ms = 9000}}) == Why::kKeptOut);
+  CHECK(why_not(fresh(), {.host = {.exclusion = Exclusion::kUnhealthy}}) == Why::kEvicted);
+  CHECK(why_not(fresh(), {.host = {.quarantined_ms = 9000}}) == Why::kQuarantined);
   const auto found =
-      coordinator::refusal(fresh(), {.host = {.kept_out_ms = 9000}}, coordinator::settings_of(fresh()), 1, false);
+      coordinator::refusal(fresh(), {.host = {.quarantined_ms = 9000}}, coordinator::settings_of(fresh()), 1, false);
   CHECK(found->retry_ms == 9000);
   CHECK(!why_not(fresh(), {}, limits::kNodesPerJob - 1));
   CHECK(why_not(fresh(), {}, limits::kNodesPerJob) == Why::kTooMany);
@@ -71,13 +71,13 @@ TEST_CASE("hosts that the check excludes or that were lost too often are kept ou
 TEST_CASE("a node of an excluded host that is in the present round may end that") {
   const Applicant comes_back{.comes_back = true, .host = {.exclusion = Exclusion::kHung}};
   CHECK(!why_not(with_workers(Activity::kRunning), comes_back));
-  CHECK(why_not(with_workers(Activity::kIdle), {.host = comes_back.host}) == Why::kExcluded);
+  CHECK(why_not(with_workers(Activity::kIdle), {.host = comes_back.host}) == Why::kEvicted);
 }
 
 TEST_CASE("a node of an excluded host is told why that is excluded, and what to do") {
   using coordinator::HostRecord;
   const std::string remedy = ": this host is let in no more while the job lasts; start the node on another host";
-  CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kUnfit})->reason ==
+  CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kUnhealthy})->reason ==
         "the check before training has found its host unfit" + remedy);
   CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kHung})->reason ==
         "the job hung, and a node of its host is out for that" + remedy);
@@ -92,7 +92,7 @@ TEST_CASE("a job that is ending lets its own nodes in, whatever they report, and
 
 TEST_CASE("a node that brings a verdict which the job does not have is told that the job goes on") {
   NodeJoins message = with_workers(Activity::kIdle);
-  message.facts.verdict = protocol::Verdict{};
+  message.facts.job_result = protocol::JobResult{};
   CHECK(why_not(message, {.was_in_job = true}) == Why::kRoundWentOn);
 }
 

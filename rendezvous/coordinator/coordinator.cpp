@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
-#include "rendezvous/discovery/rival.h"
+#include "rendezvous/discovery/duplicate_job.h"
 #include "rendezvous/protocol/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -13,7 +13,7 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
-using membership::Standing;
+using membership::MemberState;
 
 namespace {
 
@@ -21,7 +21,7 @@ JobPhase phase_of(Coordinator::State state, bool is_checking) {
   using State = Coordinator::State;
   switch (state) {
     case State::kForming: return JobPhase::kWaiting;
-    case State::kRebuilding: return JobPhase::kRebuilding;
+    case State::kRecovery: return JobPhase::kRecovery;
     case State::kPreparing: return is_checking ? JobPhase::kChecking : JobPhase::kPreparing;
     case State::kRunning: return JobPhase::kRunning;
     case State::kStopping:
@@ -56,7 +56,7 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<health::Check
                  .random = config.random,
                  .birth_ms = config.birth_ms,
                  .least_birth_ms = config.least_birth_ms}),
-      mandate_(config),
+      leadership_(config),
       check_(std::move(check)),
       now_ms_(config.now_ms),
       statistics_(config.now_ms),
@@ -70,21 +70,21 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   now_ms_ = std::max(now_ms_, now_ms);
   if (state_ == State::kEnded) return out;
   // Its time may have passed while this process did not run. A verdict is final: nobody is asked who gets to hear it.
-  if (const std::string why = state_ != State::kEnding ? mandate_.why_over(now_ms_) : ""; !why.empty()) {
+  if (const std::string why = state_ != State::kEnding ? leadership_.why_over(now_ms_) : ""; !why.empty()) {
     resign(why, out);
     return out;
   }
   sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
   std::visit([&](const auto& known) { on(known, out); }, event);
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
-                      (std::holds_alternative<PromiseReceived>(event) && !mandate_.stands());
+                      (std::holds_alternative<LeaseAckReceived>(event) && !leadership_.is_candidate());
   const auto* said = std::get_if<MessageReceived>(&event);
   const bool changes_nothing = (renews || (said != nullptr && is_news(said->message))) && claims_.empty();
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
   look_at_hang(out);
-  const bool lends = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
-  if (lends || granted_leases != grants_leases()) mandate_.lend(now_ms_);
+  const bool grants = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
+  if (grants || granted_leases != grants_leases()) leadership_.grant(now_ms_);
   statistics_.enter(phase_of(state_, is_checking()), now_ms_);
   if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
@@ -94,7 +94,7 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (state_ == State::kEnded) return {};
   std::optional<std::int64_t> next;
   for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(),
-                            mandate_.look_again_ms(now_ms_), hang_.next_ms()}) {
+                            leadership_.look_again_ms(now_ms_), hang_.next_ms()}) {
     if (due_ms && (!next || *due_ms < *next)) next = due_ms;
   }
   return next;
@@ -102,11 +102,11 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
 
 bool Coordinator::may_renew_lease(NodeId session) const {
   const Node* node = roster_.of_session(session);
-  return node != nullptr && (grants_leases() || node->standing() == Standing::kReady);
+  return node != nullptr && (grants_leases() || node->member_state() == MemberState::kReady);
 }
 
-std::optional<Announcement> Coordinator::announcement() const {
-  if (!mandate_.is_counting() || mandate_.stands() || state_ == State::kEnding) return {};
+std::optional<Gossip> Coordinator::gossip() const {
+  if (!leadership_.is_counting() || leadership_.is_candidate() || state_ == State::kEnding) return {};
   std::string_view all;
   if (config_.own_agent) {
     const auto own = roster_.nodes().find(*config_.own_agent);
@@ -115,17 +115,17 @@ std::optional<Announcement> Coordinator::announcement() const {
     all = config_.own_process->addresses;
   }
   if (all.empty()) return {};
-  std::string addresses(all.substr(0, limits::kAnnouncedBytes));
+  std::string addresses(all.substr(0, limits::kGossipedBytes));
   if (addresses.size() < all.size()) addresses.resize(addresses.rfind(' '));
-  return Announcement{std::move(addresses), 0, identity_.fence().birth_ms, round_};
+  return Gossip{std::move(addresses), 0, identity_.fence().birth_ms, round_};
 }
 
-std::vector<Successor> Coordinator::next_leaders() const {
+std::vector<NextLeader> Coordinator::next_leaders() const {
   std::vector<AgentId> members;
-  for (const Seat& seat : seats_) {
-    if (roster_.nodes().contains(seat.agent)) members.push_back(seat.agent);
+  for (const Slot& slot : slots_) {
+    if (roster_.nodes().contains(slot.agent)) members.push_back(slot.agent);
   }
-  return mandate_.successors(members, roster_);
+  return leadership_.next_leaders(members, roster_);
 }
 
 // --- Events. ---------------------------------------------------------------------------------------
@@ -161,35 +161,35 @@ void Coordinator::on(const SessionEnded& event, Effects& out) {
   if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out);
 }
 
-void Coordinator::on(const PromiseReceived& event, Effects& out) {
+void Coordinator::on(const LeaseAckReceived& event, Effects& out) {
   const Node* node = roster_.of_session(event.from);
   if (node == nullptr) return;
-  mandate_.promises(node->agent, event.testimony, event.since_ms, now_ms_);
+  leadership_.acknowledges(node->agent, event.voter_state, event.since_ms, now_ms_);
   run_if_ready(out);
 }
 
 void Coordinator::on(const OwnAgentEnded&, Effects& out) {
-  if (config_.own_agent) mandate_.died(*config_.own_agent, now_ms_);
+  if (config_.own_agent) leadership_.died(*config_.own_agent, now_ms_);
   run_if_ready(out);
 }
 
 // Of two candidates that each have a part of the votes one is to go at once, so that its voters find the other; but not
 // both, since each may have the vote of the other's node.
 void Coordinator::on(const OwnAgentElsewhere& event, Effects& out) {
-  if (event.term > identity_.term() && mandate_.lacks_votes(now_ms_))
+  if (event.term > identity_.term() && leadership_.lacks_votes(now_ms_))
     resign("the agent of its own node has found another one", out);
 }
 
 void Coordinator::on(const HostLeaves& event, Effects& out) {
   // A candidate has nothing to hand over.
-  if (state_ == State::kEnding || state_ == State::kRebuilding) return;
+  if (state_ == State::kEnding || state_ == State::kRecovery) return;
   const std::string text = format("the elastic-run beside it received {} and leaves", signal_name(event.signal));
   host_leaves("", text, event.signal, out);
 }
 
-void Coordinator::on(const DoorTried& event, Effects&) {
-  if (event.address.empty()) return mandate_.doors().is_shut(event.agent);
-  mandate_.doors().is_open(event.agent);
+void Coordinator::on(const PeerPortTried& event, Effects&) {
+  if (event.address.empty()) return leadership_.peer_ports().is_shut(event.agent);
+  leadership_.peer_ports().is_open(event.agent);
   Node* node = roster_.find(event.agent);
   if (node == nullptr) return;
   // The others are to try this one first, too.
@@ -202,36 +202,36 @@ void Coordinator::on(const DoorTried& event, Effects&) {
 
 // Two hosts may both begin a job of this name: an endpoint's host that has come back without its memory, or each of the
 // hosts that a name leads to.
-void Coordinator::on(const CoordinatorAnnounced& event, Effects& out) {
-  if (!mandate_.is_counting() || state_ == State::kEnding) return;
-  const discovery::Rivalry rivalry = discovery::judge_rival(
+void Coordinator::on(const CoordinatorGossiped& event, Effects& out) {
+  if (!leadership_.is_counting() || state_ == State::kEnding) return;
+  const discovery::Duplicate duplicate = discovery::judge_duplicate_job(
       {identity_.incarnation(), identity_.fence().birth_ms, round_}, {event.incarnation, event.birth_ms, event.round});
-  if (rivalry == discovery::Rivalry::kGoesOn) return;
-  if (rivalry == discovery::Rivalry::kGivesWay || mandate_.stands()) {
+  if (duplicate == discovery::Duplicate::kGoesOn) return;
+  if (duplicate == discovery::Duplicate::kGivesWay || leadership_.is_candidate()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
   }
   stopping_.fails(
       format("a job of this name with more rounds ({}, this one has {}) has its coordinator at {}: "
              "this one ends",
              *event.round + 1, *round_ + 1, event.where));
-  return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
+  return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
 void Coordinator::on(const NodeEmptied& event, Effects& out) {
   if (event.incarnation != identity_.incarnation() || event.round != round_) return;
   Node* node = roster_.find(event.agent);
-  if (state_ == State::kRebuilding && (node == nullptr || !node->session)) rebuilding_.is_empty(event.agent);
+  if (state_ == State::kRecovery && (node == nullptr || !node->session)) recovery_.is_empty(event.agent);
   if (node == nullptr) return;
-  if (node->session && node->standing() != Standing::kReady) {
+  if (node->session && node->member_state() != MemberState::kReady) {
     // The guardian's message has overtaken the end of its agent's session.
     const std::string how = "its guardian reports that its agent has ended";
     out.push_back(Drop{*node->session, how});
     lose(*node, how, out);
     node = roster_.find(event.agent);
   }
-  if (node == nullptr || node->standing() != Standing::kLost) return;
+  if (node == nullptr || node->member_state() != MemberState::kLost) return;
   out.push_back(Note{format("the guardian of {} reports that no process of the round is left", node->name())});
-  mandate_.died(event.agent, now_ms_);
+  leadership_.died(event.agent, now_ms_);
   forget(*node);
 }
 
@@ -249,13 +249,13 @@ void Coordinator::on(const OperatorOrder& event, Effects& out) {
                                                         .next_round = settings_.next_round(),
                                                         .has_workers = is_in_round(),
                                                         .job_ends = state_ == State::kEnding || stopping_.job_ends,
-                                                        .may_hand_over = may_hand_over()});
+                                                        .may_transfer = may_transfer()});
   out.push_back(operator_has_ordered(event, ruling.answer));
   out.push_back(std::move(ruling.answer));
   if (ruling.leaves) out.push_back(Send{*roster_.at(*ruling.leaves).session, LeaveJob{event.from}});
   if (!ruling.stops) return;
   stopping_.operator_stops();
-  return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
+  return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
 void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // this session has joined already
@@ -271,7 +271,7 @@ void Coordinator::on(Node& node, const WorkerFailed& message, Effects& out) {
   // No restart is charged yet: the worker may have failed because a node died, which is not known here so far. It may
   // even end well.
   stopping_.worker_failed |= !message.is_uncertain;
-  const bool is_stopping = state_ == State::kStopping || rebuilding_.stops();
+  const bool is_stopping = state_ == State::kStopping || recovery_.stops();
   if (message.is_uncertain && !is_stopping) stopping_.stopped_for = message.failure.rank;
   stop_round(out);
 }
@@ -280,14 +280,14 @@ void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
   // Workers of a round that is being prepared do not run yet: no elastic-run says this then.
   if (!is_current(node, message.round) || state_ == State::kPreparing) return;
   node.succeeded = true;  // the message may have crossed StopWorkers, so the node may be stopping already
-  if (node.standing() == Standing::kMember) roster_.move(node, Standing::kDone);
+  if (node.member_state() == MemberState::kMember) roster_.move(node, MemberState::kDone);
 }
 
 void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   if (can_leave_out(node, message.may_stay)) return leave_out_stuck(node, message.reason, out);
   if (message.may_stay) {
-    if (!node.unfit.empty() || stopping_.job_ends) return;
+    if (!node.unhealthy.empty() || stopping_.job_ends) return;
     out.push_back(Note{format("{} stays, since the job cannot do without it: {}", node.name(), message.reason)});
     return;
   }
@@ -301,7 +301,7 @@ void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
 
 void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
-  const bool is_to_stop = node.standing() != Standing::kMember && node.standing() != Standing::kDone;
+  const bool is_to_stop = node.member_state() != MemberState::kMember && node.member_state() != MemberState::kDone;
   if (!is_to_stop && !node.leaves_later) return;
   stopping_.take(node, message.failures, settings_.terms.max_nodes > 1);
   if (message.false_alarm) stopping_.false_alarm = message.false_alarm;
@@ -313,13 +313,13 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
 void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   if (state_ == State::kEnding) return;
   // It leaves the coordinator that is elected. The coordinator's own node leaves when another one can be elected again.
-  const bool is_host_taking_over = node.hosts_coordinator && mandate_.is_counting() && state_ == State::kRebuilding;
-  if (mandate_.stands() || (is_host_taking_over && message.signal == SIGTERM)) {
+  const bool is_host_taking_over = node.hosts_coordinator && leadership_.is_counting() && state_ == State::kRecovery;
+  if (leadership_.is_candidate() || (is_host_taking_over && message.signal == SIGTERM)) {
     node.leaves_later = message;
     return;
   }
   if (message.signal == 0) {  // its workers have succeeded, and its exit barrier has timed out
-    if (node.standing() != Standing::kDone && node.standing() != Standing::kStopping) return;
+    if (node.member_state() != MemberState::kDone && node.member_state() != MemberState::kStopping) return;
     if (node.hosts_coordinator || waits_for_host()) {
       node.leaves_later = message;
       return;
@@ -330,14 +330,14 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
                                ? format("{} was drained by an operator", node.name())
                                : format("{} received {} and leaves", node.name(), signal_name(message.signal));
   if (node.hosts_coordinator) return host_leaves(node.name(), text, message.signal, out);
-  if (node.standing() == Standing::kLeaving) return;
+  if (node.member_state() == MemberState::kLeaving) return;
   out.push_back(Note{text});
   node.leaves = message;
-  if (can_do_without(node)) return roster_.move(node, Standing::kLeaving);
+  if (can_do_without(node)) return roster_.move(node, MemberState::kLeaving);
   stopping_.left.push_back(text);
   news_.has_gone(node.agent, text, now_ms_);
-  const bool has_nothing = node.standing() == Standing::kReady;
-  roster_.move(node, Standing::kLeaving);
+  const bool has_nothing = node.member_state() == MemberState::kReady;
+  roster_.move(node, MemberState::kLeaving);
   if (has_nothing) return has_stopped(node, out);
   if (is_in_round()) stop_round(out);
 }
@@ -349,7 +349,7 @@ void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
 
 void Coordinator::on(Node& node, const RoundHeard& message, Effects& out) {
   if (message.round != round_ || state_ != State::kPreparing) return;
-  mandate_.hears(node.agent);
+  leadership_.hears(node.agent);
   run_if_ready(out);
 }
 
@@ -358,12 +358,12 @@ void Coordinator::on(Node& node, const LoaderSays& message, Effects& out) {
   if (!is_in_round() || !is_current(node, message.round)) return;
   const bool leads = node.place.node_rank == 0;
   for (const auto& [agent, other] : roster_.nodes()) {
-    if (!other.session || !other.seat || (other.place.node_rank == 0) == leads) continue;
+    if (!other.session || !other.slot || (other.place.node_rank == 0) == leads) continue;
     out.push_back(Send{*other.session, LoaderTold{*round_, node.place.node_rank, message.word}});
   }
 }
 
-void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
+void Coordinator::on(Node& node, const JobResultHeard& message, Effects&) {
   if (state_ == State::kEnding) ending_.has_heard(node.agent, message.details);
 }
 
@@ -371,19 +371,19 @@ void Coordinator::on(Node& node, const VerdictHeard& message, Effects&) {
 
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
-  if (const auto others_may_run_until_ms = mandate_.look(roster_, now_ms_, out)) {
-    rebuilding_.elected(*others_may_run_until_ms, now_ms_);
+  if (const auto others_may_run_until_ms = leadership_.look(roster_, now_ms_, out)) {
+    recovery_.elected(*others_may_run_until_ms, now_ms_);
     take_leaves(out);
   }
   look_at_leases(out);
   settle_claims(out);
   switch (state_) {
     case State::kForming: return form_if_due(out);
-    case State::kRebuilding: return go_on_rebuilding(out);
+    case State::kRecovery: return go_on_recovery(out);
     case State::kPreparing: return tell_who_stands_by(out);
     case State::kEnded: return;
     case State::kRunning:
-      if (roster_.count(Standing::kMember) == 0) return end({.outcome = Outcome::kSucceeded}, out);
+      if (roster_.count(MemberState::kMember) == 0) return end({.outcome = Outcome::kSucceeded}, out);
       let_done_nodes_leave(out);
       if (state_ != State::kRunning) return;
       scale_up_if_due(out);
@@ -392,7 +392,7 @@ void Coordinator::decide(Effects& out) {
     case State::kStopping:
       let_done_nodes_leave(out);
       news_.drop_change();
-      if (roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) == 0) conclude_round(out);
+      if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);
       if (state_ == State::kForming) form_if_due(out);
       return;
     case State::kEnding: return dismiss_if_all_heard(out);
@@ -415,7 +415,7 @@ void Coordinator::take_leaves(Effects& out) {
 
 bool Coordinator::is_in_round() const {
   return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
-         state_ == State::kRebuilding;
+         state_ == State::kRecovery;
 }
 
 // The round can be completed without the node.
@@ -423,19 +423,19 @@ bool Coordinator::can_do_without(const Node& node) const {
   // A node whose workers have succeeded is not needed any more, unless it serves the round's store.
   const bool has_left = node.leaves_later && node.leaves_later->signal == 0;
   const bool is_needed = node.place.node_rank == 0 || state_ != State::kRunning;
-  return node.standing() == Standing::kDone && (has_left || !is_needed);
+  return node.member_state() == MemberState::kDone && (has_left || !is_needed);
 }
 
 // The node is in the last round, and that has this number.
 bool Coordinator::is_current(const Node& node, RoundNumber round) const {
-  return round_ == round && node.standing() != Standing::kReady && node.standing() != Standing::kLost;
+  return round_ == round && node.member_state() != MemberState::kReady && node.member_state() != MemberState::kLost;
 }
 
 void Coordinator::look_again(std::optional<std::int64_t> when_ms) {
   if (when_ms && (!look_again_ms_ || *when_ms < *look_again_ms_)) look_again_ms_ = when_ms;
 }
 
-CarriedParts Coordinator::carried_parts() {
+TransferredParts Coordinator::transferred_parts() {
   return {settings_, budgets_, check_, hang_, now_ms_, config_.unix_ms(now_ms_)};
 }
 

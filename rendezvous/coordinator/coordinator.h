@@ -8,24 +8,24 @@
 #include <vector>
 
 #include "health/check/check_plan.h"
-#include "rendezvous/coordinator/carried_state.h"
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/coordinator/forming_wait.h"
 #include "rendezvous/coordinator/hang_desk.h"
-#include "rendezvous/coordinator/identity.h"
 #include "rendezvous/coordinator/job_ending.h"
+#include "rendezvous/coordinator/job_identity.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
+#include "rendezvous/coordinator/leadership.h"
 #include "rendezvous/coordinator/lost_leases.h"
-#include "rendezvous/coordinator/mandate.h"
 #include "rendezvous/coordinator/operator_orders.h"
 #include "rendezvous/coordinator/rank_claims.h"
-#include "rendezvous/coordinator/rebuilding.h"
+#include "rendezvous/coordinator/recovery.h"
 #include "rendezvous/coordinator/round_check.h"
-#include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/coordinator/round_slots.h"
 #include "rendezvous/coordinator/round_stop.h"
 #include "rendezvous/coordinator/silence_watch.h"
 #include "rendezvous/coordinator/sleep_watch.h"
+#include "rendezvous/coordinator/transferred_state.h"
 #include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
@@ -45,7 +45,7 @@ namespace elastic::coordinator {
 //                             |  ^---------------- all stopped, no restart left, or told to end
 //                             +-- all nodes have the verdict --> kEnded
 //
-//   kRebuilding takes the place of kForming if agents report a round that an earlier coordinator formed.
+//   kRecovery takes the place of kForming if agents report a round that an earlier coordinator formed.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorConfig config, std::unique_ptr<health::CheckPlan> check = health::no_check());
@@ -64,10 +64,10 @@ class Coordinator {
   // The job has its verdict, or has it when its round has stopped.
   bool is_ending() const { return state_ == State::kEnding || stopping_.job_ends; }
   // It has resigned because its process leaves: no other coordinator of the job is to begin here.
-  bool has_handed_over() const { return has_handed_over_; }
+  bool has_transferred() const { return has_transferred_; }
   // Its verdict says how the job ended, once it has; nothing if another coordinator took the job over.
   const JobEnding& ending() const { return ending_; }
-  enum class State : std::uint8_t { kForming, kRebuilding, kPreparing, kRunning, kStopping, kEnding, kEnded };
+  enum class State : std::uint8_t { kForming, kRecovery, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
   std::optional<protocol::RoundNumber> round() const { return round_; }  // the last that was formed, if there was one
   const membership::Roster& roster() const { return roster_; }
@@ -77,14 +77,14 @@ class Coordinator {
   status::Job status(std::int64_t now_ms, std::size_t most_members,
                      const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
   // Nodes may keep their workers running: this coordinator may go on with the round that runs.
-  bool grants_leases() const { return rebuilding_.grants_leases(); }
-  const Mandate& mandate() const { return mandate_; }
+  bool grants_leases() const { return recovery_.grants_leases(); }
+  const Leadership& leadership() const { return leadership_; }
   const HangDesk& hang() const { return hang_; }
   // What this coordinator tells whoever may take itself for the job's first one: nothing while it stands for election
   // or ends, and where its own node is not in the job. The port is for the caller to add.
-  std::optional<protocol::Announcement> announcement() const;
+  std::optional<protocol::Gossip> gossip() const;
   // Who may lead the job after this coordinator, of the last round's nodes.
-  std::vector<protocol::Successor> next_leaders() const;
+  std::vector<protocol::NextLeader> next_leaders() const;
   // The session belongs to a node of the job whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
@@ -101,12 +101,12 @@ class Coordinator {
   void on(const NodeEmptied& event, Effects& out);
   void on(const OperatorOrder& event, Effects& out);
   void on(const TimePassed& event, Effects& out);
-  void on(const PromiseReceived& event, Effects& out);
+  void on(const LeaseAckReceived& event, Effects& out);
   void on(const OwnAgentEnded& event, Effects& out);
   void on(const OwnAgentElsewhere& event, Effects& out);
   void on(const HostLeaves& event, Effects& out);
-  void on(const DoorTried& event, Effects& out);
-  void on(const CoordinatorAnnounced& event, Effects& out);
+  void on(const PeerPortTried& event, Effects& out);
+  void on(const CoordinatorGossiped& event, Effects& out);
   void on(Node& node, const protocol::NodeJoins& message, Effects& out);
   void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
   void on(Node& node, const protocol::WorkerFailed& message, Effects& out);
@@ -115,7 +115,7 @@ class Coordinator {
   void on(Node& node, const protocol::NodeStopped& message, Effects& out);
   void on(Node& node, const protocol::NodeLeaves& message, Effects& out);
   void on(Node& node, const protocol::CheckDone& message, Effects& out);
-  void on(Node& node, const protocol::VerdictHeard& message, Effects& out);
+  void on(Node& node, const protocol::JobResultHeard& message, Effects& out);
   void on(Node& node, const protocol::RoundHeard& message, Effects& out);
   void on(Node& node, const protocol::NodeProgress& message, Effects& out);
   void on(Node&, const protocol::NodeStacks&, Effects&) {}  // of whoever has asked for it (StacksDesk)
@@ -132,15 +132,15 @@ class Coordinator {
   void settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
-  bool has_round_after(const protocol::Verdict& verdict) const;
-  bool begins_rebuilding(const protocol::NodeJoins& message, Effects& out);
-  void take_over_verdict(const protocol::Verdict& verdict, Effects& out);
+  bool has_round_after(const protocol::JobResult& job_result) const;
+  bool begins_recovery(const protocol::NodeJoins& message, Effects& out);
+  void take_over_job_result(const protocol::JobResult& job_result, Effects& out);
   void take_over_round(const protocol::AgentFacts& facts, Effects& out);
   void adopt_terms(const protocol::NodeJoins& message, Effects& out);
-  void inherit(const protocol::Carried& carried, Effects& out);
-  void try_door(const Node& node, Effects& out);
-  void do_without_successors(const std::vector<protocol::AgentId>& members, Effects& out);
-  void go_on_rebuilding(Effects& out);
+  void inherit(const protocol::Transferred& transferred, Effects& out);
+  void try_peer_port(const Node& node, Effects& out);
+  void do_without_next_leaders(const std::vector<protocol::AgentId>& members, Effects& out);
+  void go_on_recovery(Effects& out);
 
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
   void decide(Effects& out);
@@ -152,8 +152,8 @@ class Coordinator {
   health::CheckRules check_rules() const;
   void send_check_orders(RoundCheck::Orders orders, Effects& out);
   void end_check_phase(Effects& out);
-  void leave_out(const health::CheckPlan::Unfit& found, Effects& out);
-  void turn_away_excluded(Effects& out);
+  void leave_out(const health::CheckPlan::Unhealthy& found, Effects& out);
+  void turn_away_evicted(Effects& out);
   void scale_up_if_due(Effects& out);
   void stop_round(Effects& out);
   void tell_to_stop(Node& node, Effects& out);
@@ -163,10 +163,10 @@ class Coordinator {
   void is_ready(Node& node, Effects& out);
   void let_go(protocol::NodeId session, const protocol::NodeLeaves& leaves, Effects& out);
   void lose(Node& node, const std::string& how, Effects& out);
-  void blame(const Node& node, Effects& out);
+  void charge(const Node& node, Effects& out);
   void forget(const Node& node);
-  void end(protocol::Verdict verdict, Effects& out);
-  bool may_hand_over() const;
+  void end(protocol::JobResult job_result, Effects& out);
+  bool may_transfer() const;
   void host_leaves(const std::string& name, const std::string& text, int signal, Effects& out);
   bool may_go_on_without_host() const;
   bool waits_for_host() const;
@@ -179,26 +179,26 @@ class Coordinator {
   bool can_do_without(const Node& node) const;
   bool is_current(const Node& node, protocol::RoundNumber round) const;
   void look_again(std::optional<std::int64_t> when_ms);
-  CarriedParts carried_parts();
+  TransferredParts transferred_parts();
 
   // coordinator_hang.cpp: a round that makes no progress.
   void look_at_hang(Effects& out);
   HangDesk::Now hang_now() const;
   void leave_out_for_hang(const HangDesk::End& end, Effects& out);
-  void leave_out_as_before(const CarriedHang& hang);
+  void leave_out_as_before(const TransferredHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
-  void hand_on(const protocol::Carried& carried, Effects& out);
+  void hand_on(const protocol::Transferred& transferred, Effects& out);
   void hand_stuck_on(Effects& out);
   bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 
   CoordinatorConfig config_;
-  Identity identity_;
-  Mandate mandate_;
+  JobIdentity identity_;
+  Leadership leadership_;
   RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
-  bool has_handed_over_ = false;
+  bool has_transferred_ = false;
   std::int64_t first_not_before_ms_ = 0;  // no first round begins before
   membership::Roster roster_;
 
@@ -206,7 +206,7 @@ class Coordinator {
   JobBudgets budgets_;
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
   protocol::Term formed_in_ = 0;                // it was formed here, in this term; 0: by an earlier coordinator
-  Seats seats_;                                 // of the last round
+  Slots slots_;                                 // of the last round
   Again again_;                                 // why the previous round ended
   JobStatistics statistics_;
   std::optional<protocol::StoreEndpoint> store_;
@@ -215,8 +215,8 @@ class Coordinator {
   FormingWait forming_;
   WaitingNews news_;
   RoundStop stopping_;
-  Rebuilding rebuilding_;
-  Handover handover_;
+  Recovery recovery_;
+  LeadershipTransfer leadership_transfer_;
   RankClaims claims_;
   LostLeases leases_;
   SilenceWatch silence_;

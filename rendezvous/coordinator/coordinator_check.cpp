@@ -10,20 +10,20 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::MemberState;
 using membership::Node;
-using membership::Standing;
 
 namespace {
 
 // What is wrong with each node, or link, that the check has found unfit; a note for each of the nodes.
-std::vector<std::string> flaws_of(const std::vector<health::CheckPlan::Unfit>& unfit, const Seats& seats,
+std::vector<std::string> flaws_of(const std::vector<health::CheckPlan::Unhealthy>& unhealthy, const Slots& slots,
                                   const membership::Roster& roster, Effects& out) {
   std::vector<std::string> flaws;
-  for (const health::CheckPlan::Unfit& found : unfit) {
-    const Node& node = roster.at(seats.at(static_cast<std::size_t>(found.node_rank)).agent);
+  for (const health::CheckPlan::Unhealthy& found : unhealthy) {
+    const Node& node = roster.at(slots.at(static_cast<std::size_t>(found.node_rank)).agent);
     flaws.push_back(format("{}: {}", node.name(), found.why));
-    if (found.kind == health::CheckPlan::Unfit::Kind::kLink) continue;
-    out.push_back(node_is_unfit(node, format("{} is unfit: {}", node.name(), found.why), found.why));
+    if (found.kind == health::CheckPlan::Unhealthy::Kind::kLink) continue;
+    out.push_back(node_is_unhealthy(node, format("{} is unfit: {}", node.name(), found.why), found.why));
   }
   return flaws;
 }
@@ -39,55 +39,55 @@ health::CheckRules Coordinator::check_rules() const {
 
 void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-    const Node& node = roster_.at(seats_[rank].agent);
+    const Node& node = roster_.at(slots_[rank].agent);
     out.push_back(Send{*node.session, RunCheck{*round_, check_.phase(), std::move(orders[rank])}});
   }
 }
 
 void Coordinator::end_check_phase(Effects& out) {
-  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(seats_, roster_, check_rules()), check_rules(), now_ms_);
+  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(slots_, roster_, check_rules()), check_rules(), now_ms_);
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
-  CheckJudged judged = check_.judge(*round_, nodes_to_check(seats_, roster_, check_rules()), check_rules());
-  const std::vector<health::CheckPlan::Unfit> unfit = judged.unfit;
+  CheckJudged judged = check_.judge(*round_, nodes_to_check(slots_, roster_, check_rules()), check_rules());
+  const std::vector<health::CheckPlan::Unhealthy> unhealthy = judged.unhealthy;
   out.push_back(std::move(judged));
   if (settings_.check.only) {
-    const std::vector<std::string> flaws = flaws_of(unfit, seats_, roster_, out);
+    const std::vector<std::string> flaws = flaws_of(unhealthy, slots_, roster_, out);
     stopping_.job_ends = true;  // it was started with --check-only
-    stopping_.outcome = unfit.empty() ? Outcome::kSucceeded : Outcome::kFailed;
-    if (!unfit.empty()) stopping_.fatal = format("{}: {}", kFoundUnfit, some_of(flaws));
+    stopping_.outcome = unhealthy.empty() ? Outcome::kSucceeded : Outcome::kFailed;
+    if (!unhealthy.empty()) stopping_.fatal = format("{}: {}", kFoundUnhealthy, some_of(flaws));
     return stop_round(out);
   }
-  for (const Seat& seat : seats_) roster_.at(seat.agent).passed_check = true;
-  for (const health::CheckPlan::Unfit& found : unfit) leave_out(found, out);
+  for (const Slot& slot : slots_) roster_.at(slot.agent).passed_check = true;
+  for (const health::CheckPlan::Unhealthy& found : unhealthy) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
   stop_round(out);
 }
 
-void Coordinator::leave_out(const health::CheckPlan::Unfit& found, Effects& out) {
-  Node& node = roster_.at(seats_.at(static_cast<std::size_t>(found.node_rank)).agent);
-  UnfitNode unfit = consequence_of(found, node.name(), check_rules());
-  if (!unfit.leaves) {
-    if (!unfit.note.empty()) out.push_back(Note{std::move(unfit.note)});
+void Coordinator::leave_out(const health::CheckPlan::Unhealthy& found, Effects& out) {
+  Node& node = roster_.at(slots_.at(static_cast<std::size_t>(found.node_rank)).agent);
+  UnhealthyNode unhealthy = consequence_of(found, node.name(), check_rules());
+  if (!unhealthy.leaves) {
+    if (!unhealthy.note.empty()) out.push_back(Note{std::move(unhealthy.note)});
     return;
   }
   node.passed_check = false;
-  node.unfit = std::move(unfit.told);
-  if (unfit.excludes_host) check_.exclude_host(node.identity(), Exclusion::kUnfit);
-  out.push_back(node_is_unfit(node, std::move(unfit.note), found.why));
+  node.unhealthy = std::move(unhealthy.told);
+  if (unhealthy.excludes_host) check_.exclude_host(node.identity(), Exclusion::kUnhealthy);
+  out.push_back(node_is_unhealthy(node, std::move(unhealthy.note), found.why));
   stopping_.by_check = true;
-  stopping_.other = std::move(unfit.because);
+  stopping_.other = std::move(unhealthy.because);
 }
 
 // Rejects the nodes that the check has found unfit, once they have stopped.
-void Coordinator::turn_away_excluded(Effects& out) {
-  std::vector<Node*> unfit;
+void Coordinator::turn_away_evicted(Effects& out) {
+  std::vector<Node*> unhealthy;
   for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() == Standing::kReady && !node.unfit.empty()) unfit.push_back(&node);
+    if (node.member_state() == MemberState::kReady && !node.unhealthy.empty()) unhealthy.push_back(&node);
   }
-  for (Node* node : unfit) {
-    out.push_back(Send{*node->session, is_excluded(node->unfit)});
+  for (Node* node : unhealthy) {
+    out.push_back(Send{*node->session, is_evicted(node->unhealthy)});
     // The way to the agent in this process loses nothing: that one looks for no other coordinator.
-    if (node->agent == config_.own_agent) mandate_.died(node->agent, now_ms_);
+    if (node->agent == config_.own_agent) leadership_.died(node->agent, now_ms_);
     forget(*node);
   }
 }

@@ -34,17 +34,18 @@ class TwoPhases : public health::CheckPlan {
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
-                           const std::vector<health::CheckResults>& results) const override {
-    std::vector<Unfit> found;
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>& nodes,
+                                   const std::vector<health::CheckResults>& results) const override {
+    std::vector<Unhealthy> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const std::string& result = results.back()[rank];
       if (result == "bad") found.push_back({static_cast<int>(rank), "its result is bad"});
-      if (result == "slow") found.push_back({static_cast<int>(rank), "its result is slow", Unfit::Kind::kStraggler});
+      if (result == "slow")
+        found.push_back({static_cast<int>(rank), "its result is slow", Unhealthy::Kind::kStraggler});
       if (result == "linked")
-        found.push_back({static_cast<int>(rank), "its link to another is bad", Unfit::Kind::kLink});
+        found.push_back({static_cast<int>(rank), "its link to another is bad", Unhealthy::Kind::kLink});
       if (result == "unclear")
-        found.push_back({static_cast<int>(rank), "its result is unclear", Unfit::Kind::kUndetermined});
+        found.push_back({static_cast<int>(rank), "its result is unclear", Unhealthy::Kind::kUndetermined});
     }
     return found;
   }
@@ -96,7 +97,7 @@ TEST_CASE("an unfit node is left out of a new round in which nobody is checked a
   job.stop(1);
   job.stop(2);
   const Answer again = job.stop(3);
-  CHECK(again.to<Rejected>(2).why == Rejected::Why::kExcluded);
+  CHECK(again.to<Rejected>(2).why == Rejected::Why::kEvicted);
   CHECK(again.all<RunCheck>().empty());
   CHECK(again.to<PrepareRound>(3).place.node_rank == 1);
   CHECK(again.to<PrepareRound>(3).restart_count == 0);
@@ -105,7 +106,7 @@ TEST_CASE("an unfit node is left out of a new round in which nobody is checked a
   CHECK(job.say(1, StoreIsOpen{1, {"10.0.0.1", 4001}}).all<RunWorkers>().size() == 2);
   NodeJoins back = job.joiner(12);
   back.address = "node2";
-  CHECK(job.say(12, back).only<Rejected>().why == Rejected::Why::kExcluded);
+  CHECK(job.say(12, back).only<Rejected>().why == Rejected::Why::kEvicted);
 }
 
 TEST_CASE("a newcomer is checked among those that have passed, which are told apart") {
@@ -154,9 +155,9 @@ TEST_CASE("an unfit node is left out with its host, not with its rank: another h
   for (const NodeId node : {1U, 2U, 3U}) job.done(node, 0);
   for (const NodeId node : {1U, 2U, 3U}) job.done(node, 1, node == 2 ? "bad" : "ok");
   for (const NodeId node : {1U, 2U}) job.stop(node);
-  CHECK(job.stop(3).to<Rejected>(2).why == Rejected::Why::kExcluded);
-  CHECK(job.say(12, claims(12, "node2", 1)).only<Rejected>().why == Rejected::Why::kExcluded);
-  CHECK(job.say(13, claims(13, "node2", {})).only<Rejected>().why == Rejected::Why::kExcluded);
+  CHECK(job.stop(3).to<Rejected>(2).why == Rejected::Why::kEvicted);
+  CHECK(job.say(12, claims(12, "node2", 1)).only<Rejected>().why == Rejected::Why::kEvicted);
+  CHECK(job.say(13, claims(13, "node2", {})).only<Rejected>().why == Rejected::Why::kEvicted);
   CHECK(job.say(14, claims(14, "fresh", 1)).all<Rejected>().empty());
   CHECK(job.coordinator.roster().size() == 3);
 }
@@ -209,15 +210,15 @@ TEST_CASE("for a bad link nobody is left out") {
 TEST_CASE("where only a check is wanted the job ends with it, and all hear what is not fit") {
   struct Case {
     std::vector<std::string> results;
-    Verdict::Outcome outcome;
+    JobResult::Outcome outcome;
     std::string reason;
   };
-  for (const Case& each : {Case{{"ok", "ok"}, Verdict::Outcome::kSucceeded, ""},
+  for (const Case& each : {Case{{"ok", "ok"}, JobResult::Outcome::kSucceeded, ""},
                            Case{{"ok", "bad"},
-                                Verdict::Outcome::kFailed,
+                                JobResult::Outcome::kFailed,
                                 "the check has found unfit nodes or links: node 1 (node2): its result is bad"},
                            Case{{"linked", "slow"},
-                                Verdict::Outcome::kFailed,
+                                JobResult::Outcome::kFailed,
                                 "the check has found unfit nodes or links: node 0 (node1): its link to another is bad; "
                                 "node 1 (node2): its result is slow"}}) {
     Checked job(job_terms(2, 2), {.when = health::CheckRules::When::kFirst, .only = true});
@@ -231,8 +232,8 @@ TEST_CASE("where only a check is wanted the job ends with it, and all hear what 
     const Answer out = job.stop(2);
     CHECK(out.all<Rejected>().empty());
     for (const NodeId node : {1U, 2U}) {
-      CHECK(out.to<EndJob>(node).verdict.outcome == each.outcome);
-      CHECK(out.to<EndJob>(node).verdict.reason == each.reason);
+      CHECK(out.to<EndJob>(node).job_result.outcome == each.outcome);
+      CHECK(out.to<EndJob>(node).job_result.reason == each.reason);
     }
   }
 }
@@ -268,7 +269,7 @@ TEST_CASE("nodes of which it is undetermined are turned away, and may come again
   job.stop(1);
   const Answer out = job.stop(2);
   CHECK(out.to<Rejected>(1).reason.contains("undetermined: its result is unclear"));
-  CHECK(out.to<Rejected>(2).why == Rejected::Why::kExcluded);
+  CHECK(out.to<Rejected>(2).why == Rejected::Why::kEvicted);
   CHECK(job.coordinator.roster().size() == 0);
   CHECK(job.join(1).all<Rejected>().empty());
 }
@@ -289,7 +290,7 @@ TEST_CASE("what the check has found goes out once, with how long its phases took
   CHECK(check.phase_ms == std::vector<std::int64_t>{20, 300});
   CHECK(check.nodes.size() == 2);
   CHECK(check.results == std::vector<health::CheckResults>{{"ok", "ok"}, {"ok", "bad"}});
-  CHECK(check.unfit == std::vector<health::CheckPlan::Unfit>{{1, "its result is bad"}});
+  CHECK(check.unhealthy == std::vector<health::CheckPlan::Unhealthy>{{1, "its result is bad"}});
 }
 
 TEST_CASE("who is checked again after a worker has failed follows from the rules") {

@@ -42,14 +42,14 @@ TEST_CASE("a job whose two attempts failed of the same crash ends as determinist
     const Answer answer = job.crash(second, kCrash);
     CHECK(answer.all<PrepareRound>().empty());
     for (const NodeId node : {1U, 2U}) {
-      const Verdict verdict = answer.to<EndJob>(node).verdict;
-      CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-      CHECK(verdict.is_deterministic);
-      CHECK(verdict.restarts_used == 1);
-      CHECK(verdict.reason ==
+      const JobResult job_result = answer.to<EndJob>(node).job_result;
+      CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+      CHECK(job_result.is_deterministic);
+      CHECK(job_result.restarts_used == 1);
+      CHECK(job_result.reason ==
             "the failure is deterministic: attempts 0 and 1 failed with the same import error, so the "
             "job is not restarted (--crash-loop=restart restarts it anyway)");
-      CHECK(verdict.failures.front().node_rank == static_cast<int>(second) - 1);
+      CHECK(job_result.failures.front().node_rank == static_cast<int>(second) - 1);
     }
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("another failure in between begins anew, and so does one of which nobo
     job.restart(1, kCrash);
     job.restart(1, other);
     job.restart(2, kCrash);
-    CHECK(job.crash(1, kCrash).to<EndJob>(1).verdict.is_deterministic);
+    CHECK(job.crash(1, kCrash).to<EndJob>(1).job_result.is_deterministic);
   }
 }
 
@@ -75,18 +75,18 @@ TEST_CASE("with crash-loop restart every restart is spent, and the job ends like
   Pair job(2, {.crash_loop = JobRules::CrashLoop::kRestart});
   job.restart(1, kCrash);
   job.restart(1, kCrash);
-  const Verdict verdict = job.crash(1, kCrash).to<EndJob>(1).verdict;
-  CHECK(!verdict.is_deterministic);
-  CHECK(verdict.reason.empty());
-  CHECK(verdict.restarts_used == 2);
+  const JobResult job_result = job.crash(1, kCrash).to<EndJob>(1).job_result;
+  CHECK(!job_result.is_deterministic);
+  CHECK(job_result.reason.empty());
+  CHECK(job_result.restarts_used == 2);
 }
 
 TEST_CASE("one attempt alone is never deterministic, and the last two are though no restart is left") {
   Pair once(0);
-  CHECK(!once.crash(1, kCrash).to<EndJob>(1).verdict.is_deterministic);
+  CHECK(!once.crash(1, kCrash).to<EndJob>(1).job_result.is_deterministic);
   Pair twice(1);
   twice.restart(1, kCrash);
-  CHECK(twice.crash(1, kCrash).to<EndJob>(1).verdict.is_deterministic);
+  CHECK(twice.crash(1, kCrash).to<EndJob>(1).job_result.is_deterministic);
 }
 
 TEST_CASE(

@@ -1,7 +1,7 @@
 // How a coordinator that takes a job over is elected by the promises of its nodes.
 #include <doctest/doctest.h>
 
-#include "rendezvous/coordinator/mandate_test_support.h"
+#include "rendezvous/coordinator/leadership_test_support.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;
@@ -14,19 +14,19 @@ TEST_CASE("whoever takes a job over acts when a quorum of its last round has vot
   Later job(earlier);
   job.comes(1);
   job.comes(2);
-  CHECK(job.coordinator.mandate().stands());
+  CHECK(job.coordinator.leadership().is_candidate());
   job.on(KeepAliveReceived{1});
-  CHECK(job.coordinator.mandate().lent_ms() == 0);
+  CHECK(job.coordinator.leadership().granted_ms() == 0);
   CHECK(asked(job.votes(1)) == 0);
   CHECK(asked(job.votes(2)) == 2);
   CHECK_FALSE(job.coordinator.grants_leases());
-  promise(job, 1);
-  CHECK(job.coordinator.mandate().stands());
-  promise(job, 2);
-  CHECK_FALSE(job.coordinator.mandate().stands());
+  acknowledge(job, 1);
+  CHECK(job.coordinator.leadership().is_candidate());
+  acknowledge(job, 2);
+  CHECK_FALSE(job.coordinator.leadership().is_candidate());
   CHECK(job.coordinator.grants_leases());
   job.on(KeepAliveReceived{1});
-  CHECK(job.coordinator.mandate().lent_ms() == 3'000);
+  CHECK(job.coordinator.leadership().granted_ms() == 3'000);
   const Answer later = job.pass_with({1, 2}, 700);
   CHECK(later.all<StopWorkers>().size() == 2);  // node 3 has not come
 }
@@ -37,9 +37,9 @@ TEST_CASE("a promise without a vote elects nobody, and neither does a vote that 
   job.comes(1);
   job.comes(2);
   job.votes(1);
-  promise(job, 1);
-  promise(job, 2);
-  CHECK(job.coordinator.mandate().stands());
+  acknowledge(job, 1);
+  acknowledge(job, 2);
+  CHECK(job.coordinator.leadership().is_candidate());
 }
 
 TEST_CASE("votes for an earlier term count no more, and the nodes are asked again") {
@@ -64,7 +64,7 @@ TEST_CASE("a node gets no verdict of a coordinator that was not elected in time"
   CHECK(over.all<EndJob>().empty());
   CHECK(over.to<Resigned>(1).why == "it was not elected: too few nodes of the last round support it");
   CHECK(job.coordinator.ended());
-  CHECK_FALSE(job.coordinator.ending().verdict());
+  CHECK_FALSE(job.coordinator.ending().job_result());
 }
 
 TEST_CASE("a candidate waits for more votes after each one, and for those who have voted enough to acknowledge that") {
@@ -79,10 +79,10 @@ TEST_CASE("a candidate waits for more votes after each one, and for those who ha
   }
   job.votes(2);
   CHECK(job.pass_with({1, 2}, 900).all<Resigned>().empty());
-  CHECK(promise(job, 1).all<Resigned>().empty());
+  CHECK(acknowledge(job, 1).all<Resigned>().empty());
   SUBCASE("which they do") {
-    promise(job, 2);
-    CHECK_FALSE(job.coordinator.mandate().stands());
+    acknowledge(job, 2);
+    CHECK_FALSE(job.coordinator.leadership().is_candidate());
   }
   SUBCASE("but not for ever") { CHECK(job.pass_with({1, 2}, 200).all<Resigned>().size() == 2); }
 }
@@ -130,9 +130,9 @@ TEST_CASE("a testimony that makes no sense counts as one of somebody who knows n
   job.comes(1);
   job.comes(2);
   for (const NodeId node : {1u, 2u}) {
-    Testimony senseless = runs(earlier.prepared.at(node - 1).second);
+    VoterState senseless = runs(earlier.prepared.at(node - 1).second);
     senseless.rounds[0].rank = 3;
-    CHECK(asked(promise(job, node, senseless)) == 0);
+    CHECK(asked(acknowledge(job, node, senseless)) == 0);
   }
   CHECK(asked(job.votes(1)) == 0);
   CHECK(asked(job.votes(2)) == 2);

@@ -12,8 +12,8 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::MemberState;
 using membership::Node;
-using membership::Standing;
 
 namespace {
 
@@ -23,45 +23,45 @@ std::string done_and_leaves(const Node& node) { return format("{} leaves: its wo
 
 void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   roster_.set_session(node, {});
-  const Standing standing = node.standing();
-  if (standing != Standing::kLeaving) {
+  const MemberState member_state = node.member_state();
+  if (member_state != MemberState::kLeaving) {
     news_.has_gone(node.agent, format("{} was lost: {}", node.name(), how), now_ms_);
   }
-  const bool only_waits = standing == Standing::kReady || state_ == State::kEnding;
+  const bool only_waits = member_state == MemberState::kReady || state_ == State::kEnding;
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
-  if (standing == Standing::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
+  if (member_state == MemberState::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} has disconnected: {}", node.name(), how)});
-    ending_.has_gone(node, seats_, now_ms_ + config_.lease.all_back_ms());
+    ending_.has_gone(node, slots_, now_ms_ + config_.lease.all_back_ms());
     return forget(node);
   }
   Note lost = node_is_lost(node, how);
   // No operator has to look at a node that got a signal to leave.
-  if (standing == Standing::kLeaving) lost = {.text = std::move(lost.text)};
+  if (member_state == MemberState::kLeaving) lost = {.text = std::move(lost.text)};
   out.push_back(std::move(lost));
-  if (standing != Standing::kLeaving) {
+  if (member_state != MemberState::kLeaving) {
     const bool is_first_of_host = stopping_.lose(node, how);
     // A candidate needs every vote: it keeps nobody out.
-    const bool is_charged = !mandate_.stands();
+    const bool is_charged = !leadership_.is_candidate();
     if (is_charged) budgets_.losses.count_loss();
-    if (is_charged && is_first_of_host) blame(node, out);
+    if (is_charged && is_first_of_host) charge(node, out);
   }
   node.passed_check = false;
-  roster_.move(node, Standing::kLost);
+  roster_.move(node, MemberState::kLost);
   leases_.begin(node.agent, node.last_heard_ms + config_.lease.ends_ms());
   if (is_in_round()) stop_round(out);
 }
 
 // Charges a loss to the node's host, which is kept out from then on if it was lost too often.
-void Coordinator::blame(const Node& node, Effects& out) {
-  if (const auto until_ms = budgets_.losses.blame(node.identity(), now_ms_)) {
-    out.push_back(node_is_kept_out(node, *until_ms - now_ms_));
+void Coordinator::charge(const Node& node, Effects& out) {
+  if (const auto until_ms = budgets_.losses.charge(node.identity(), now_ms_)) {
+    out.push_back(node_is_quarantined(node, *until_ms - now_ms_));
   }
 }
 
 void Coordinator::forget(const Node& node) {
   leases_.forget(node.agent);
-  mandate_.doors().forget(node.agent);
+  leadership_.peer_ports().forget(node.agent);
   roster_.erase(node.agent);
 }
 
@@ -73,51 +73,51 @@ void Coordinator::look_at_leases(Effects& out) {
   }
 }
 
-void Coordinator::end(Verdict verdict, Effects& out) {
-  verdict.round = round_.value_or(0);
-  if (verdict.term == 0) verdict.term = identity_.term();  // else an earlier coordinator has given it
-  verdict.restarts_used = budgets_.restarts.used();
-  out.push_back(job_has_ended(verdict));
+void Coordinator::end(JobResult job_result, Effects& out) {
+  job_result.round = round_.value_or(0);
+  if (job_result.term == 0) job_result.term = identity_.term();  // else an earlier coordinator has given it
+  job_result.restarts_used = budgets_.restarts.used();
+  out.push_back(job_has_ended(job_result));
   state_ = State::kEnding;
-  ending_.begin(verdict, now_ms_);
+  ending_.begin(job_result, now_ms_);
   for (const NodeId session : claims_.dismiss_all()) out.push_back(Send{session, job_is_ending()});
   if (const auto last_ms = leases_.last_ms()) {
     ending_.stay_until(std::max(now_ms_, *last_ms) + LeaseTimes::kKillMs);
   }
   for (const AgentId agent : leases_.nodes()) forget(roster_.at(agent));
-  for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{verdict}});
+  for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{job_result}});
   dismiss_if_all_heard(out);
 }
 
 // The node in this process leaves, and the job can go on without it under a coordinator in another one.
-bool Coordinator::may_hand_over() const {
+bool Coordinator::may_transfer() const {
   using OnLeave = JobRules::OnLeave;
   const bool is_at_work = state_ == State::kForming || state_ == State::kPreparing || state_ == State::kRunning ||
                           state_ == State::kStopping;
   if (!is_at_work || stopping_.job_ends || settings_.rules.on_leave == OnLeave::kEnd) return false;
-  if (!mandate_.may_hand_over(roster_, now_ms_)) return false;
+  if (!leadership_.may_transfer(roster_, now_ms_)) return false;
   const int others = orders_.others(*config_.own_agent, roster_);
   return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;
 }
 
 // The job ends with the process that hosts its coordinator, unless another one can be elected.
 void Coordinator::host_leaves(const std::string& name, const std::string& text, int signal, Effects& out) {
-  if (signal == SIGTERM && may_hand_over()) return resign(text, out, true);
+  if (signal == SIGTERM && may_transfer()) return resign(text, out, true);
   stopping_.host_leaves(name, signal);
-  return is_in_round() ? stop_round(out) : end(stopping_.verdict(), out);
+  return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
 // The round can be finished under a coordinator in another process, of a node that still trains. That coordinator takes
 // a node of the round for lost which does not come to it: all must still be here.
 bool Coordinator::may_go_on_without_host() const {
-  if (!mandate_.may_hand_over(roster_, now_ms_)) return false;
+  if (!leadership_.may_transfer(roster_, now_ms_)) return false;
   const auto& nodes = roster_.nodes();
-  const bool are_all_here = std::ranges::all_of(seats_, [&](const Seat& seat) {
-    const auto found = nodes.find(seat.agent);
+  const bool are_all_here = std::ranges::all_of(slots_, [&](const Slot& slot) {
+    const auto found = nodes.find(slot.agent);
     return found != nodes.end() && found->second.session.has_value();
   });
   return are_all_here && std::ranges::any_of(nodes, [](const auto& entry) {
-           return entry.second.standing() == Standing::kMember && entry.second.door != 0;
+           return entry.second.member_state() == MemberState::kMember && entry.second.peer_port != 0;
          });
 }
 
@@ -126,7 +126,7 @@ bool Coordinator::may_go_on_without_host() const {
 bool Coordinator::waits_for_host() const {
   if (!config_.own_agent || state_ == State::kStopping) return false;
   const auto own = roster_.nodes().find(*config_.own_agent);
-  if (own == roster_.nodes().end() || own->second.standing() != Standing::kDone) return false;
+  if (own == roster_.nodes().end() || own->second.member_state() != MemberState::kDone) return false;
   return own->second.place.node_rank != 0 && may_go_on_without_host();
 }
 
@@ -152,7 +152,7 @@ void Coordinator::let_done_nodes_leave(Effects& out) {
 void Coordinator::let_go_done(const Node& node, Effects& out) {
   out.push_back(Note{done_and_leaves(node)});
   out.push_back(Send{*node.session, Dismiss{}});
-  mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
+  leadership_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
   forget(node);
 }
 
@@ -166,7 +166,7 @@ void Coordinator::resign(const std::string& why, Effects& out, bool hands_over) 
     out.push_back(Drop{*node.session, why});
   }
   state_ = State::kEnded;
-  has_handed_over_ = hands_over;
+  has_transferred_ = hands_over;
 }
 
 void Coordinator::dismiss_if_all_heard(Effects& out) {

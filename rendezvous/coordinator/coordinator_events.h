@@ -32,7 +32,7 @@ struct CoordinatorConfig {
   std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
   std::optional<protocol::AgentId> own_agent = {};  // in the coordinator's process; nothing: it is on none of the nodes
   // Then where its process is, if that is known, with a number of its own.
-  std::optional<protocol::Successor> own_process = {};
+  std::optional<protocol::NextLeader> own_process = {};
 };
 
 // --- Events. ---------------------------------------------------------------------------------------
@@ -48,10 +48,10 @@ struct KeepAliveReceived {
 };
 // A node supports this coordinator (docs/failover.md). Its promise counts from when the KEPT was sent that it has
 // acknowledged. With the first promise in a session comes its testimony.
-struct PromiseReceived {
+struct LeaseAckReceived {
   protocol::NodeId from = 0;
   std::int64_t since_ms = 0;
-  std::optional<protocol::Testimony> testimony = {};
+  std::optional<protocol::VoterState> voter_state = {};
 };
 // A node's session has ended: its connection was reset or closed.
 struct SessionEnded {
@@ -89,13 +89,13 @@ struct OwnAgentElsewhere {
 struct HostLeaves {
   int signal = 0;
 };
-// TryDoor was performed.
-struct DoorTried {
+// TryPeerPort was performed.
+struct PeerPortTried {
   protocol::AgentId agent = 0;
   std::string address = {};  // the one of its addresses that has answered; empty: none has
 };
 // Another process has announced that it is the coordinator of a job of this name.
-struct CoordinatorAnnounced {
+struct CoordinatorGossiped {
   protocol::Incarnation incarnation = 0;
   std::int64_t birth_ms = 0;                        // of that incarnation
   std::optional<protocol::RoundNumber> round = {};  // its last one; nothing: it has formed none
@@ -103,7 +103,7 @@ struct CoordinatorAnnounced {
 };
 struct Event
     : std::variant<MessageReceived, KeepAliveReceived, SessionEnded, Introduced, NodeEmptied, OperatorOrder, TimePassed,
-                   PromiseReceived, OwnAgentEnded, OwnAgentElsewhere, DoorTried, CoordinatorAnnounced, HostLeaves> {
+                   LeaseAckReceived, OwnAgentEnded, OwnAgentElsewhere, PeerPortTried, CoordinatorGossiped, HostLeaves> {
   using variant::variant;
   Event(const Event& other);
   Event(Event&& other) noexcept;
@@ -127,8 +127,8 @@ struct Drop {
 struct Ask {
   protocol::NodeId to = 0;
 };
-// The coordinator's process is to connect to the door of this node, once. Answered by DoorTried.
-struct TryDoor {
+// The coordinator's process is to connect to the door of this node, once. Answered by PeerPortTried.
+struct TryPeerPort {
   protocol::AgentId agent = 0;
   std::string addresses;  // NodeJoins::addresses
   std::uint16_t port = 0;
@@ -145,17 +145,17 @@ inline constexpr std::string_view kRoundFormed = "round_formed";
 inline constexpr std::string_view kJobEnds = "job_ends";
 // Events about a node that an operator may have to look at.
 inline constexpr std::string_view kNodeLost = "node_lost";
-inline constexpr std::string_view kNodeUnfit = "node_unfit";
-inline constexpr std::string_view kNodeKeptOut = "node_kept_out";
+inline constexpr std::string_view kNodeUnhealthy = "node_unfit";
+inline constexpr std::string_view kNodeQuarantined = "node_kept_out";
 // No other node can take the coordinator over.
-inline constexpr std::string_view kNoSuccessor = "no_successor";
+inline constexpr std::string_view kNoNextLeader = "no_successor";
 // A node was started with other rules than the job has.
 inline constexpr std::string_view kRulesDiffer = "rules_differ";
 // HCCL's ports are not free on all nodes of a round.
 inline constexpr std::string_view kNoTrainingPort = "no_training_port";
 // Of the events above, those of which the user is warned. The coordinator's host logs the others.
 inline bool is_warning(std::string_view event) {
-  return event == kNoSuccessor || event == kRulesDiffer || event == kNoTrainingPort;
+  return event == kNoNextLeader || event == kRulesDiffer || event == kNoTrainingPort;
 }
 // An operator has ordered something.
 inline constexpr std::string_view kOperatorOrder = "operator_order";
@@ -164,14 +164,14 @@ inline constexpr std::string_view kStacksCollected = "stacks_collected";
 // With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
 // each with what is wrong.
 // Nodes recognise the verdict by it, also those of another version: the text must not change.
-inline constexpr std::string_view kFoundUnfit = "the check has found unfit nodes or links";
+inline constexpr std::string_view kFoundUnhealthy = "the check has found unfit nodes or links";
 // The check before a round is over: its results, for the health report.
 struct CheckJudged {
   protocol::RoundNumber round = 0;
   std::vector<health::CheckNode> nodes;       // by node rank
   std::vector<health::CheckResults> results;  // by phase
   std::vector<std::int64_t> phase_ms;         // how long each phase took
-  std::vector<health::CheckPlan::Unfit> unfit;
+  std::vector<health::CheckPlan::Unhealthy> unhealthy;
   health::CheckRules rules = {};
 };
 // What an operator is told of the order.
@@ -184,7 +184,7 @@ struct OrderAnswered {
   Kind kind = Kind::kAccepted;
   std::string text = {};  // clauses: what will happen; or why nothing does, and what to do
 };
-struct Effect : std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryDoor> {
+struct Effect : std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryPeerPort> {
   using variant::variant;
   Effect(const Effect& other);
   Effect(Effect&& other) noexcept;

@@ -44,7 +44,7 @@ struct Flapping : Job {
     on(SessionEnded{session, "reset"});
     on(NodeEmptied{session, coordinator.incarnation(), *coordinator.round()});
     Answer answer = stop(1);
-    if (!coordinator.ending().verdict()) open_store();
+    if (!coordinator.ending().job_result()) open_store();
     return answer;
   }
 };
@@ -123,10 +123,10 @@ TEST_CASE("a worker that says so by its exit code ends the job, whatever restart
   job.say(1, NodeStopped{0, {failure(0, 4, true)}});
   const Answer stopped = job.say(2, NodeStopped{0, {final}});
   for (const NodeId node : {1U, 2U}) {
-    const Verdict verdict = stopped.to<EndJob>(node).verdict;
-    CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-    CHECK(verdict.restarts_used == 0);
-    CHECK(verdict.reason == "a worker has ended with 93: the job is not to be started again");
+    const JobResult job_result = stopped.to<EndJob>(node).job_result;
+    CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+    CHECK(job_result.restarts_used == 0);
+    CHECK(job_result.reason == "a worker has ended with 93: the job is not to be started again");
   }
 }
 
@@ -143,20 +143,20 @@ TEST_CASE("the last restart is spent once, and then the verdict with the first f
       continue;
     }
     for (const NodeId node : {1U, 2U}) {
-      const Verdict verdict = stopped.to<EndJob>(node).verdict;
-      CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-      CHECK(verdict.restarts_used == 1);
-      REQUIRE(verdict.failures.size() == 2);
-      CHECK(verdict.failures[0].rank == 1);
-      CHECK(verdict.failures[0].node_rank == 1);
-      CHECK(verdict.failures[0].host == "node2");
+      const JobResult job_result = stopped.to<EndJob>(node).job_result;
+      CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+      CHECK(job_result.restarts_used == 1);
+      REQUIRE(job_result.failures.size() == 2);
+      CHECK(job_result.failures[0].rank == 1);
+      CHECK(job_result.failures[0].node_rank == 1);
+      CHECK(job_result.failures[0].host == "node2");
     }
   }
 }
 
 TEST_CASE("a node that is lost too often is kept out, twice as long the second time, and let in afterwards") {
   Flapping job({.node_losses = 2, .job_losses = -1});
-  std::int64_t kept_out_ms = 300'000;
+  std::int64_t quarantined_ms = 300'000;
   NodeId session = 2;
   for (int time = 0; time < 2; ++time) {
     for (int loss = 0; loss < 2; ++loss) {
@@ -164,12 +164,12 @@ TEST_CASE("a node that is lost too often is kept out, twice as long the second t
       CHECK(job.go(session++).to<PrepareRound>(1).restart_count == 0);
     }
     const auto rejected = job.come(session++, "flaky").only<Rejected>();
-    CHECK(rejected.why == Rejected::Why::kKeptOut);
-    CHECK(rejected.retry_ms == kept_out_ms);
-    job.pass(kept_out_ms - 1);
+    CHECK(rejected.why == Rejected::Why::kQuarantined);
+    CHECK(rejected.retry_ms == quarantined_ms);
+    job.pass(quarantined_ms - 1);
     job.come(session++, "flaky").only<Rejected>();
     job.pass(1);
-    kept_out_ms *= 2;
+    quarantined_ms *= 2;
   }
   CHECK(job.come(session, "flaky").all<Rejected>().empty());
   CHECK(job.coordinator.roster().size() == 2);
@@ -182,9 +182,9 @@ TEST_CASE("a job that loses more nodes than it may ends, though each was lost on
     CHECK(job.go(session).to<PrepareRound>(1).losses == static_cast<int>(session) - 1);
   }
   job.come(4, "node4");
-  const Verdict verdict = job.go(4).only<EndJob>().verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.reason ==
+  const JobResult job_result = job.go(4).only<EndJob>().job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+  CHECK(job_result.reason ==
         "node 1 (node4) was lost: reset; the job has lost 3 nodes, more than "
         "job_losses allows");
 }
@@ -326,8 +326,8 @@ TEST_CASE("a node that was told to leave is waited for no longer than its stop, 
   job.fail(1, failure(0, 5));                                             // a consequence for its peer
   job.stop(1, {failure(0, 5)});
   const Answer gone = job.stop(2);
-  CHECK(gone.to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
-  CHECK(gone.to<EndJob>(2).verdict.signal == SIGTERM);
+  CHECK(gone.to<EndJob>(2).job_result.outcome == JobResult::Outcome::kStopped);
+  CHECK(gone.to<EndJob>(2).job_result.signal == SIGTERM);
   CHECK(gone.only<Dismiss>() == Dismiss{});
   const PrepareRound again = gone.only<PrepareRound>();
   CHECK(again.restart_count == 0);
@@ -351,12 +351,12 @@ TEST_CASE("a node that stands by, or is done, leaves without anybody's being sto
   job.run({1, 2});
   job.join(3);
   const Answer standby = job.say(3, NodeLeaves{SIGTERM});
-  CHECK(standby.to<EndJob>(3).verdict.outcome == Verdict::Outcome::kStopped);
+  CHECK(standby.to<EndJob>(3).job_result.outcome == JobResult::Outcome::kStopped);
   CHECK(standby.all<StopWorkers>().empty());
   job.say(2, WorkersSucceeded{0});
   CHECK(job.say(2, NodeLeaves{SIGTERM}).silent());
-  CHECK(job.stop(2).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
-  CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(job.stop(2).to<EndJob>(2).job_result.outcome == JobResult::Outcome::kStopped);
+  CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
 TEST_CASE("a host of the coordinator whose outer process is killed fails the job, and every node hears its name") {
@@ -368,15 +368,15 @@ TEST_CASE("a host of the coordinator whose outer process is killed fails the job
   CHECK(job.stop(1).all<EndJob>().empty());
   CHECK(job.on(SessionEnded{1, "it has ended"}).silent());
   const Answer end = job.stop(2);
-  const Verdict verdict = end.to<EndJob>(2).verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.signal == 0);
-  CHECK(verdict.reason == "node 0 (node1): its outer elastic-run process was killed, and the coordinator with it");
-  job.say(2, VerdictHeard{}).only<Dismiss>();  // no other node is waited for
+  const JobResult job_result = end.to<EndJob>(2).job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+  CHECK(job_result.signal == 0);
+  CHECK(job_result.reason == "node 0 (node1): its outer elastic-run process was killed, and the coordinator with it");
+  job.say(2, JobResultHeard{}).only<Dismiss>();  // no other node is waited for
 
   Job waiting(job_terms(2, 2));
   waiting.say(1, host(waiting, 1));
-  CHECK(waiting.say(1, NodeLeaves{9}).only<EndJob>().verdict.outcome == Verdict::Outcome::kFailed);
+  CHECK(waiting.say(1, NodeLeaves{9}).only<EndJob>().job_result.outcome == JobResult::Outcome::kFailed);
 }
 
 TEST_CASE(
@@ -392,7 +392,7 @@ TEST_CASE(
       CHECK(later.all<PrepareRound>().size() == 2);
       continue;
     }
-    CHECK(later.only<EndJob>().verdict.reason ==
+    CHECK(later.only<EndJob>().job_result.reason ==
           "node 1 (node2) was lost: reset; 1 node, 2 required; not waiting for a replacement (--nnodes=2)");
   }
 }
@@ -415,10 +415,10 @@ TEST_CASE("when every node is told to leave the job has been stopped") {
   job.run({1, 2});
   job.say(1, NodeLeaves{SIGTERM});
   job.say(2, NodeLeaves{SIGTERM});
-  CHECK(job.stop(1).to<EndJob>(1).verdict.outcome == Verdict::Outcome::kStopped);
-  CHECK(job.stop(2).to<EndJob>(2).verdict.outcome == Verdict::Outcome::kStopped);
+  CHECK(job.stop(1).to<EndJob>(1).job_result.outcome == JobResult::Outcome::kStopped);
+  CHECK(job.stop(2).to<EndJob>(2).job_result.outcome == JobResult::Outcome::kStopped);
   CHECK(job.coordinator.ended());
-  CHECK(job.coordinator.ending().verdict()->outcome == Verdict::Outcome::kStopped);
+  CHECK(job.coordinator.ending().job_result()->outcome == JobResult::Outcome::kStopped);
 }
 
 TEST_CASE("a node that is done and lost is not missed, unless it serves the round's store") {
@@ -442,9 +442,9 @@ TEST_CASE("who is kept out is the host: another may take its rank, and it gets i
   job.pass(4000);
   REQUIRE(job.coordinator.round() == 1U);
   flaky.agent = 20;
-  CHECK(job.say(20, flaky).only<Rejected>().why == Rejected::Why::kKeptOut);
+  CHECK(job.say(20, flaky).only<Rejected>().why == Rejected::Why::kQuarantined);
   flaky.node_rank.reset();
-  CHECK(job.say(21, flaky).only<Rejected>().why == Rejected::Why::kKeptOut);
+  CHECK(job.say(21, flaky).only<Rejected>().why == Rejected::Why::kQuarantined);
   NodeJoins other = job.joiner(22);
   other.node_rank = 1;
   CHECK(job.say(22, other).all<Rejected>().empty());
@@ -471,7 +471,7 @@ TEST_CASE("a host that takes several agents with it is to blame for one loss, an
   job.stop(1);
   REQUIRE(job.coordinator.round() == 2U);
   job.on(SessionEnded{12, "reset"});
-  CHECK(on_one_host(13).only<Rejected>().why == Rejected::Why::kKeptOut);
+  CHECK(on_one_host(13).only<Rejected>().why == Rejected::Why::kQuarantined);
 }
 
 TEST_CASE("an error file stops all nodes, and only what becomes of its worker is charged") {

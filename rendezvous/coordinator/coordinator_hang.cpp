@@ -15,8 +15,8 @@ namespace {
 // One that was started again on the host, or stands by there, is in no further round either.
 void leave_out_standbys(membership::Roster& roster, const std::string& host, const std::string& why) {
   for (auto& [agent, node] : roster.nodes()) {
-    const bool is_standby = node.standing() == membership::Standing::kReady && node.identity() == host;
-    if (is_standby && node.unfit.empty()) node.unfit = why;
+    const bool is_standby = node.member_state() == membership::MemberState::kReady && node.identity() == host;
+    if (is_standby && node.unhealthy.empty()) node.unhealthy = why;
   }
 }
 
@@ -54,15 +54,15 @@ void Coordinator::look_at_hang(Effects& out) {
   hang_.look(now, out);
   const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
   if (end) leave_out_for_hang(*end, out);
-  if (hang_.has_news(now_ms_) || end) hand_on(handover_.give(identity_.term(), carried_parts()), out);
+  if (hang_.has_news(now_ms_) || end) hand_on(leadership_transfer_.give(identity_.term(), transferred_parts()), out);
   if (end) end_hang(*end, out);
 }
 
 // A coordinator that takes the round over goes on from here. Nodes that have stopped would bring the round, too.
-void Coordinator::hand_on(const Carried& carried, Effects& out) {
-  const KeepState keep{*round_, carried};
+void Coordinator::hand_on(const Transferred& transferred, Effects& out) {
+  const KeepState keep{*round_, transferred};
   for (const auto& [agent, node] : roster_.nodes()) {
-    if (node.session && node.seat) out.push_back(Send{*node.session, keep});
+    if (node.session && node.slot) out.push_back(Send{*node.session, keep});
   }
 }
 
@@ -75,7 +75,7 @@ void Coordinator::hand_stuck_on(Effects& out) {
   if (state_ != State::kStopping && state_ != State::kForming) return;
   if (*due_ms > now_ms_) return look_again(*due_ms);
   hang_.has_handed_stuck(now_ms_);
-  hand_on(handover_.give_hang(identity_.term(), carried_parts()), out);
+  hand_on(leadership_transfer_.give_hang(identity_.term(), transferred_parts()), out);
 }
 
 HangDesk::Now Coordinator::hang_now() const {
@@ -87,19 +87,19 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
   for (const auto& [agent, why] : end.out) {
     Node& node = roster_.at(agent);
     node.passed_check = false;
-    node.unfit = format("the job hung, and this node is at fault: {}", why);
+    node.unhealthy = format("the job hung, and this node is at fault: {}", why);
     check_.exclude_host(node.identity(), Exclusion::kHung);
-    leave_out_standbys(roster_, node.identity(), node.unfit);
-    out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
+    leave_out_standbys(roster_, node.identity(), node.unhealthy);
+    out.push_back(node_is_unhealthy(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
   }
 }
 
 // Those of the round that is taken over whom the coordinator before has left out. It has told so.
-void Coordinator::leave_out_as_before(const CarriedHang& hang) {
-  for (const Seat& seat : seats_) {
-    Node* node = roster_.find(seat.agent);
-    if (node == nullptr || std::ranges::find(hang.out, seat.seat) == hang.out.end()) continue;
-    node->unfit = "the job hung, and this node is out for that";
+void Coordinator::leave_out_as_before(const TransferredHang& hang) {
+  for (const Slot& slot : slots_) {
+    Node* node = roster_.find(slot.agent);
+    if (node == nullptr || std::ranges::find(hang.out, slot.slot) == hang.out.end()) continue;
+    node->unhealthy = "the job hung, and this node is out for that";
     check_.exclude_host(node->identity(), Exclusion::kHung);
   }
 }
@@ -117,22 +117,22 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
 // A process that cannot be ended, where the round hangs, or has ended for that while the node was away: it costs its
 // node, and not the job, if there are others; if the node may stay, as many as the job needs.
 bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
-  const bool has_ended = state_ == State::kStopping || state_ == State::kRebuilding || state_ == State::kForming;
+  const bool has_ended = state_ == State::kStopping || state_ == State::kRecovery || state_ == State::kForming;
   if (!has_ended || !hang_.ends(*round_) || stopping_.job_ends) return false;
   const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
-    return entry.first != node.agent && entry.second.unfit.empty() && entry.second.session;
+    return entry.first != node.agent && entry.second.unhealthy.empty() && entry.second.session;
   });
   return others >= (may_stay ? hang_now().least : 1);
 }
 
 void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {
-  if (!node.unfit.empty()) return;  // it is out as the one at fault
+  if (!node.unhealthy.empty()) return;  // it is out as the one at fault
   node.passed_check = false;
-  node.unfit = format("the job hung, and this node cannot end its workers: {}", why);
+  node.unhealthy = format("the job hung, and this node cannot end its workers: {}", why);
   check_.exclude_host(node.identity(), Exclusion::kHung);
   hang_.leave_out(*round_, node.place.node_rank);
-  leave_out_standbys(roster_, node.identity(), node.unfit);
-  out.push_back(node_is_unfit(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
+  leave_out_standbys(roster_, node.identity(), node.unhealthy);
+  out.push_back(node_is_unhealthy(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
 }
 
 }  // namespace elastic::coordinator

@@ -10,15 +10,15 @@ namespace elastic::coordinator {
 
 namespace {
 
+using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-using membership::Standing;
 
 // A node has a session, whose silence is noticed, or a lease that the coordinator waits for.
 void check_ties(const Roster& roster, const LostLeases& leases, bool notices_silence) {
-  ELASTIC_CHECK(leases.size() == roster.count(Standing::kLost));
+  ELASTIC_CHECK(leases.size() == roster.count(MemberState::kLost));
   for (const auto& [agent, node] : roster.nodes()) {
-    const bool is_lost = node.standing() == Standing::kLost;
+    const bool is_lost = node.member_state() == MemberState::kLost;
     ELASTIC_CHECK(node.session.has_value() == !is_lost);
     ELASTIC_CHECK(leases.has(agent) == is_lost);
     ELASTIC_CHECK(is_lost || node.hosts_coordinator || notices_silence);
@@ -26,30 +26,32 @@ void check_ties(const Roster& roster, const LostLeases& leases, bool notices_sil
 }
 
 // While a round is prepared, its seats are those of its members, by node rank.
-void check_seats(const Roster& roster, const Seats& seats) {
-  ELASTIC_CHECK(roster.count(Standing::kMember) == seats.size());
-  ELASTIC_CHECK(roster.count(Standing::kMember) + roster.count(Standing::kReady) == roster.size());
-  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    const Node& node = roster.at(seats[rank].agent);
-    ELASTIC_CHECK(node.standing() == Standing::kMember);
-    ELASTIC_CHECK(node.seat == seats[rank].seat);
+void check_slots(const Roster& roster, const Slots& slots) {
+  ELASTIC_CHECK(roster.count(MemberState::kMember) == slots.size());
+  ELASTIC_CHECK(roster.count(MemberState::kMember) + roster.count(MemberState::kReady) == roster.size());
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    const Node& node = roster.at(slots[rank].agent);
+    ELASTIC_CHECK(node.member_state() == MemberState::kMember);
+    ELASTIC_CHECK(node.slot == slots[rank].slot);
     ELASTIC_CHECK(node.place.node_rank == static_cast<int>(rank));
-    ELASTIC_CHECK(rank == 0 || seats[rank - 1].seat < seats[rank].seat);
+    ELASTIC_CHECK(rank == 0 || slots[rank - 1].slot < slots[rank].slot);
   }
 }
 
 // How many of these seats belong to nodes whose workers run.
-std::size_t running(const Roster& roster, const Seats& seats) {
-  return static_cast<std::size_t>(std::ranges::count_if(seats, [&](const Seat& seat) {
-    const auto found = roster.nodes().find(seat.agent);
-    return found != roster.nodes().end() && found->second.standing() == Standing::kMember;
+std::size_t running(const Roster& roster, const Slots& slots) {
+  return static_cast<std::size_t>(std::ranges::count_if(slots, [&](const Slot& slot) {
+    const auto found = roster.nodes().find(slot.agent);
+    return found != roster.nodes().end() && found->second.member_state() == MemberState::kMember;
   }));
 }
 
-std::size_t in_round(const Roster& roster) { return roster.count(Standing::kMember) + roster.count(Standing::kDone); }
+std::size_t in_round(const Roster& roster) {
+  return roster.count(MemberState::kMember) + roster.count(MemberState::kDone);
+}
 
 std::size_t stopping(const Roster& roster) {
-  return roster.count(Standing::kStopping) + roster.count(Standing::kLeaving);
+  return roster.count(MemberState::kStopping) + roster.count(MemberState::kLeaving);
 }
 
 }  // namespace
@@ -68,9 +70,9 @@ void Coordinator::check_invariants() const {
   // What is there in which state.
   const bool is_over = state_ == State::kEnding || state_ == State::kEnded;
   ELASTIC_CHECK(round_ || !is_in_round());
-  ELASTIC_CHECK(round_ || (seats_.empty() && !rebuilding_.has_begun()));
-  ELASTIC_CHECK(ending_.verdict() ? is_over : state_ != State::kEnding);
-  ELASTIC_CHECK(rebuilding_.has_begun() ? is_over || state_ == State::kRebuilding : state_ != State::kRebuilding);
+  ELASTIC_CHECK(round_ || (slots_.empty() && !recovery_.has_begun()));
+  ELASTIC_CHECK(ending_.job_result() ? is_over : state_ != State::kEnding);
+  ELASTIC_CHECK(recovery_.has_begun() ? is_over || state_ == State::kRecovery : state_ != State::kRecovery);
   ELASTIC_CHECK(!has_run_ || store_);
   ELASTIC_CHECK(is_over || roster_.size() <= limits::kNodesPerJob);
   // A round that was stopped does not run, and one that runs was not stopped.
@@ -78,25 +80,25 @@ void Coordinator::check_invariants() const {
   switch (state_) {
     case State::kForming:
       ELASTIC_CHECK(in_round(roster_) == 0);
-      ELASTIC_CHECK(round_ || roster_.count(Standing::kReady) == roster_.size());
+      ELASTIC_CHECK(round_ || roster_.count(MemberState::kReady) == roster_.size());
       break;
-    case State::kRebuilding: ELASTIC_CHECK(!rebuilding_.stops() || in_round(roster_) == 0); break;
+    case State::kRecovery: ELASTIC_CHECK(!recovery_.stops() || in_round(roster_) == 0); break;
     case State::kPreparing:
       ELASTIC_CHECK(!is_stopped && !has_run_);
-      check_seats(roster_, seats_);
-      ELASTIC_CHECK(!is_checking() || check_.nodes() == seats_.size());
+      check_slots(roster_, slots_);
+      ELASTIC_CHECK(!is_checking() || check_.nodes() == slots_.size());
       break;
     case State::kRunning:
       ELASTIC_CHECK(!is_stopped);
-      ELASTIC_CHECK(roster_.count(Standing::kMember) > 0);
-      ELASTIC_CHECK(roster_.count(Standing::kMember) == running(roster_, seats_));
-      ELASTIC_CHECK(roster_.count(Standing::kStopping) == 0 && leases_.size() == 0);
+      ELASTIC_CHECK(roster_.count(MemberState::kMember) > 0);
+      ELASTIC_CHECK(roster_.count(MemberState::kMember) == running(roster_, slots_));
+      ELASTIC_CHECK(roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0);
       break;
     case State::kStopping: ELASTIC_CHECK(in_round(roster_) == 0 && stopping(roster_) > 0); break;
     case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
     case State::kEnded:
       // It has told how the job ends, or has left it to another coordinator, or nobody is there.
-      ELASTIC_CHECK(ending_.verdict() || round_ || mandate_.is_counting() || roster_.size() == 0);
+      ELASTIC_CHECK(ending_.job_result() || round_ || leadership_.is_counting() || roster_.size() == 0);
       break;
   }
 }

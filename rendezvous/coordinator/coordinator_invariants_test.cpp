@@ -14,8 +14,8 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
+using membership::MemberState;
 using membership::Node;
-using membership::Standing;
 
 // Breaks what holds of a coordinator.
 struct CoordinatorBreaker {
@@ -29,7 +29,7 @@ struct CoordinatorBreaker {
   static void mistake_agent(Coordinator& job) { node(job).agent = 77; }
   static void lose_without_lease(Coordinator& job) {
     end_session(job);
-    job.roster_.move(node(job), Standing::kLost);
+    job.roster_.move(node(job), MemberState::kLost);
   }
   static void lose_with_another_lease(Coordinator& job) {
     lose_without_lease(job);
@@ -58,44 +58,44 @@ struct CoordinatorBreaker {
       waiting.message.node_rank = 0;
     }
   }
-  template <Standing kStanding>
+  template <MemberState kMemberState>
   static void move(Coordinator& job) {
-    job.roster_.move(node(job), kStanding);
+    job.roster_.move(node(job), kMemberState);
   }
   static void take_in_too_many(Coordinator& job) {
     for (std::size_t i = 0; i < limits::kNodesPerJob; ++i) {
       Node more;
       more.agent = 1000 + i;
       more.session = static_cast<NodeId>(1000 + i);
-      job.roster_.add(std::move(more), Standing::kReady);
+      job.roster_.add(std::move(more), MemberState::kReady);
     }
   }
 
   // Seats.
-  static void take_seat_away(Coordinator& job) { job.seats_.pop_back(); }
-  static void give_seat_to_stranger(Coordinator& job) { job.seats_[0].agent = 99; }
-  static void give_seat_to_standby(Coordinator& job) { job.seats_[0].agent = 3; }
-  static void renumber_seat(Coordinator& job) { job.seats_[0].seat = 9; }
-  static void renumber_seat_and_node(Coordinator& job) {
-    renumber_seat(job);
-    job.roster_.at(job.seats_[0].agent).seat = 9;
+  static void take_slot_away(Coordinator& job) { job.slots_.pop_back(); }
+  static void give_slot_to_stranger(Coordinator& job) { job.slots_[0].agent = 99; }
+  static void give_slot_to_standby(Coordinator& job) { job.slots_[0].agent = 3; }
+  static void renumber_slot(Coordinator& job) { job.slots_[0].slot = 9; }
+  static void renumber_slot_and_node(Coordinator& job) {
+    renumber_slot(job);
+    job.roster_.at(job.slots_[0].agent).slot = 9;
   }
   static void misplace(Coordinator& job) { node(job).place.node_rank = 1; }
-  static void seat_before_round(Coordinator& job) { job.seats_.push_back({1, 0, ""}); }
-  static void stop_standby(Coordinator& job) { job.roster_.move(node(job, 3), Standing::kStopping); }
+  static void slot_before_round(Coordinator& job) { job.slots_.push_back({1, 0, ""}); }
+  static void stop_standby(Coordinator& job) { job.roster_.move(node(job, 3), MemberState::kStopping); }
   static void let_all_be_done(Coordinator& job) {
-    for (const AgentId agent : {1U, 2U}) job.roster_.move(node(job, agent), Standing::kDone);
+    for (const AgentId agent : {1U, 2U}) job.roster_.move(node(job, agent), MemberState::kDone);
   }
 
   // States and what is there in them.
   static void forget_round(Coordinator& job) { job.round_.reset(); }
-  static void give_verdict(Coordinator& job) { job.ending_.verdict_.emplace(); }
-  static void forget_verdict(Coordinator& job) { job.ending_.verdict_.reset(); }
-  static void hear_before_verdict(Coordinator& job) { job.ending_.heard_.insert(1); }
+  static void give_job_result(Coordinator& job) { job.ending_.job_result_.emplace(); }
+  static void forget_job_result(Coordinator& job) { job.ending_.job_result_.reset(); }
+  static void hear_before_job_result(Coordinator& job) { job.ending_.heard_.insert(1); }
   static void hear_of_stranger(Coordinator& job) { job.ending_.heard_.insert(99); }
-  static void rebuild(Coordinator& job) { job.rebuilding_.round_.emplace(); }
-  static void forget_rebuilding(Coordinator& job) { job.rebuilding_.round_.reset(); }
-  static void stop_rebuilding(Coordinator& job) { job.rebuilding_.stop(); }
+  static void rebuild(Coordinator& job) { job.recovery_.round_.emplace(); }
+  static void forget_recovery(Coordinator& job) { job.recovery_.round_.reset(); }
+  static void stop_recovery(Coordinator& job) { job.recovery_.stop(); }
   static void forget_store(Coordinator& job) { job.store_.reset(); }
   static void run_already(Coordinator& job) {
     job.store_.emplace();
@@ -105,7 +105,7 @@ struct CoordinatorBreaker {
   static void have_reason_to_stop(Coordinator& job) { job.stopping_.other = "a reason"; }
   static void have_lost(Coordinator& job) { job.stopping_.lost.emplace_back(); }
   static void fall_below_first_term(Coordinator& job) { job.config_.term = job.term() + 1; }
-  static void end_without_verdict(Coordinator& job) { job.state_ = State::kEnded; }
+  static void end_without_job_result(Coordinator& job) { job.state_ = State::kEnded; }
   static void miss_too_many(Coordinator& job) { job.news_.gone_.resize(9); }
   static void tell_more_than_came(Coordinator& job) { job.news_.told_arrivals_ = job.roster_.arrivals() + 1; }
 
@@ -125,7 +125,7 @@ struct CoordinatorBreaker {
   }
   static void exclude_too_many(Coordinator& job) {
     for (std::size_t i = 0; i <= limits::kNodesPerJob; ++i)
-      job.check_.excluded_.emplace("host" + std::to_string(i), Exclusion::kUnfit);
+      job.check_.evicted_.emplace("host" + std::to_string(i), Exclusion::kUnhealthy);
   }
 };
 
@@ -141,8 +141,8 @@ class OnePhase : public health::CheckPlan {
                                   const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size());
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>&,
-                           const std::vector<health::CheckResults>&) const override {
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>&,
+                                   const std::vector<health::CheckResults>&) const override {
     return {};
   }
 };
@@ -152,7 +152,7 @@ struct In : Job {
   explicit In(State state) : Job(job_terms(2, 2, 1)) {
     join(1);
     if (state == State::kForming) return;
-    if (state == State::kRebuilding) {
+    if (state == State::kRecovery) {
       rebuild();
       return;
     }
@@ -204,7 +204,7 @@ std::string noticed_in_check(void (*breaks)(Coordinator&)) {
 
 TEST_CASE("in every state a coordinator has nothing to object to") {
   for (const State state :
-       {State::kForming, State::kRebuilding, State::kPreparing, State::kRunning, State::kStopping, State::kEnding}) {
+       {State::kForming, State::kRecovery, State::kPreparing, State::kRunning, State::kStopping, State::kEnding}) {
     CHECK(noticed(state, [](Coordinator&) {}).empty());
   }
   CHECK(noticed_in_check([](Coordinator&) {}).empty());
@@ -213,13 +213,13 @@ TEST_CASE("in every state a coordinator has nothing to object to") {
 TEST_CASE("a node without a session or a lease, or with those of another, is noticed") {
   CHECK(noticed(State::kRunning, Breaker::mistake_agent) == "node.agent == agent");
   CHECK(noticed(State::kRunning, Breaker::end_session) == "node.session.has_value() == !is_lost");
-  CHECK(noticed(State::kRunning, Breaker::lose_without_lease) == "leases.size() == roster.count(Standing::kLost)");
+  CHECK(noticed(State::kRunning, Breaker::lose_without_lease) == "leases.size() == roster.count(MemberState::kLost)");
   CHECK(noticed(State::kRunning, Breaker::lose_with_another_lease) == "leases.has(agent) == is_lost");
   CHECK(noticed(State::kRunning, Breaker::forget_when_lease_ends) == "by_time_.size() == leases_.size()");
   CHECK(noticed(State::kRunning, Breaker::mistake_when_lease_ends) == "by_time_.contains({lease.until_ms, node})");
   CHECK(noticed(State::kRunning, Breaker::look_for_nobody) == "is_lost || node.hosts_coordinator || notices_silence");
   CHECK(noticed(State::kRunning, Breaker::keep_lease) ==
-        "roster_.count(Standing::kStopping) == 0 && leases_.size() == 0");
+        "roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0");
   CHECK(noticed(State::kEnding, Breaker::keep_lease) == "leases_.size() == 0");
   CHECK(noticed(State::kForming, Breaker::let_a_node_wait) == "roster.of_session(waiting.session) == nullptr");
   CHECK(noticed(State::kForming, Breaker::let_wait_for_nothing) == "waiting.message.node_rank");
@@ -228,44 +228,46 @@ TEST_CASE("a node without a session or a lease, or with those of another, is not
 }
 
 TEST_CASE("a round whose seats are not those of its members is noticed") {
-  CHECK(noticed(State::kPreparing, Breaker::take_seat_away) == "roster.count(Standing::kMember) == seats.size()");
-  CHECK(noticed(State::kPreparing, Breaker::give_seat_to_stranger) == "found != nodes_.end()");
-  CHECK(noticed(State::kPreparing, Breaker::give_seat_to_standby) == "node.standing() == Standing::kMember");
-  CHECK(noticed(State::kPreparing, Breaker::renumber_seat) == "node.seat == seats[rank].seat");
-  CHECK(noticed(State::kPreparing, Breaker::renumber_seat_and_node) ==
-        "rank == 0 || seats[rank - 1].seat < seats[rank].seat");
+  CHECK(noticed(State::kPreparing, Breaker::take_slot_away) == "roster.count(MemberState::kMember) == slots.size()");
+  CHECK(noticed(State::kPreparing, Breaker::give_slot_to_stranger) == "found != nodes_.end()");
+  CHECK(noticed(State::kPreparing, Breaker::give_slot_to_standby) == "node.member_state() == MemberState::kMember");
+  CHECK(noticed(State::kPreparing, Breaker::renumber_slot) == "node.slot == slots[rank].slot");
+  CHECK(noticed(State::kPreparing, Breaker::renumber_slot_and_node) ==
+        "rank == 0 || slots[rank - 1].slot < slots[rank].slot");
   CHECK(noticed(State::kPreparing, Breaker::misplace) == "node.place.node_rank == static_cast<int>(rank)");
-  CHECK(noticed(State::kRunning, Breaker::give_seat_to_stranger) ==
-        "roster_.count(Standing::kMember) == running(roster_, seats_)");
-  CHECK(noticed(State::kForming, Breaker::seat_before_round) ==
-        "round_ || (seats_.empty() && !rebuilding_.has_begun())");
+  CHECK(noticed(State::kRunning, Breaker::give_slot_to_stranger) ==
+        "roster_.count(MemberState::kMember) == running(roster_, slots_)");
+  CHECK(noticed(State::kForming, Breaker::slot_before_round) == "round_ || (slots_.empty() && !recovery_.has_begun())");
 }
 
 TEST_CASE("a node whose standing is not of the job's state is noticed") {
-  CHECK(noticed(State::kForming, Breaker::move<Standing::kMember>) == "in_round(roster_) == 0");
-  CHECK(noticed(State::kForming, Breaker::move<Standing::kStopping>) ==
-        "round_ || roster_.count(Standing::kReady) == roster_.size()");
-  CHECK(noticed(State::kPreparing, Breaker::move<Standing::kReady>) ==
-        "roster.count(Standing::kMember) == seats.size()");
-  CHECK(noticed(State::kRunning, Breaker::move<Standing::kStopping>) ==
-        "roster_.count(Standing::kStopping) == 0 && leases_.size() == 0");
+  CHECK(noticed(State::kForming, Breaker::move<MemberState::kMember>) == "in_round(roster_) == 0");
+  CHECK(noticed(State::kForming, Breaker::move<MemberState::kStopping>) ==
+        "round_ || roster_.count(MemberState::kReady) == roster_.size()");
+  CHECK(noticed(State::kPreparing, Breaker::move<MemberState::kReady>) ==
+        "roster.count(MemberState::kMember) == slots.size()");
+  CHECK(noticed(State::kRunning, Breaker::move<MemberState::kStopping>) ==
+        "roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0");
   CHECK(noticed(State::kPreparing, Breaker::stop_standby) ==
-        "roster.count(Standing::kMember) + roster.count(Standing::kReady) == roster.size()");
-  CHECK(noticed(State::kRunning, Breaker::let_all_be_done) == "roster_.count(Standing::kMember) > 0");
-  CHECK(noticed(State::kStopping, Breaker::move<Standing::kDone>) == "in_round(roster_) == 0 && stopping(roster_) > 0");
+        "roster.count(MemberState::kMember) + roster.count(MemberState::kReady) == roster.size()");
+  CHECK(noticed(State::kRunning, Breaker::let_all_be_done) == "roster_.count(MemberState::kMember) > 0");
+  CHECK(noticed(State::kStopping, Breaker::move<MemberState::kDone>) ==
+        "in_round(roster_) == 0 && stopping(roster_) > 0");
 }
 
 TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is noticed") {
   CHECK(noticed(State::kRunning, Breaker::forget_round) == "round_ || !is_in_round()");
-  CHECK(noticed(State::kRunning, Breaker::give_verdict) == "ending_.verdict() ? is_over : state_ != State::kEnding");
-  CHECK(noticed(State::kEnding, Breaker::forget_verdict) == "ending_.verdict() ? is_over : state_ != State::kEnding");
-  CHECK(noticed(State::kRunning, Breaker::hear_before_verdict) == "verdict_ || heard_.empty()");
+  CHECK(noticed(State::kRunning, Breaker::give_job_result) ==
+        "ending_.job_result() ? is_over : state_ != State::kEnding");
+  CHECK(noticed(State::kEnding, Breaker::forget_job_result) ==
+        "ending_.job_result() ? is_over : state_ != State::kEnding");
+  CHECK(noticed(State::kRunning, Breaker::hear_before_job_result) == "job_result_ || heard_.empty()");
   CHECK(noticed(State::kEnding, Breaker::hear_of_stranger) == "roster.nodes().contains(node)");
-  const std::string of_rebuilding =
-      "rebuilding_.has_begun() ? is_over || state_ == State::kRebuilding : state_ != State::kRebuilding";
-  CHECK(noticed(State::kRunning, Breaker::rebuild) == of_rebuilding);
-  CHECK(noticed(State::kRebuilding, Breaker::forget_rebuilding) == of_rebuilding);
-  CHECK(noticed(State::kRebuilding, Breaker::stop_rebuilding) == "!rebuilding_.stops() || in_round(roster_) == 0");
+  const std::string of_recovery =
+      "recovery_.has_begun() ? is_over || state_ == State::kRecovery : state_ != State::kRecovery";
+  CHECK(noticed(State::kRunning, Breaker::rebuild) == of_recovery);
+  CHECK(noticed(State::kRecovery, Breaker::forget_recovery) == of_recovery);
+  CHECK(noticed(State::kRecovery, Breaker::stop_recovery) == "!recovery_.stops() || in_round(roster_) == 0");
   CHECK(noticed(State::kRunning, Breaker::forget_store) == "!has_run_ || store_");
   CHECK(noticed(State::kPreparing, Breaker::run_already) == "!is_stopped && !has_run_");
   for (const auto breaks : {Breaker::end_job, Breaker::have_reason_to_stop, Breaker::have_lost}) {
@@ -273,8 +275,8 @@ TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is
     CHECK(noticed(State::kRunning, breaks) == "!is_stopped");
   }
   CHECK(noticed(State::kRunning, Breaker::fall_below_first_term) == "term() >= config_.term");
-  CHECK(noticed(State::kForming, Breaker::end_without_verdict) ==
-        "ending_.verdict() || round_ || mandate_.is_counting() || roster_.size() == 0");
+  CHECK(noticed(State::kForming, Breaker::end_without_job_result) ==
+        "ending_.job_result() || round_ || leadership_.is_counting() || roster_.size() == 0");
   CHECK(noticed(State::kRunning, Breaker::miss_too_many) == "gone_.size() <= kGoneKept");
   CHECK(noticed(State::kRunning, Breaker::tell_more_than_came) == "told_arrivals_ <= arrivals");
 }
@@ -284,8 +286,8 @@ TEST_CASE("a check beyond its phases, and what is counted and not there, are not
   CHECK(noticed_in_check(Breaker::time_a_phase) == "phase_ms_.size() == phase_");
   CHECK(noticed_in_check(Breaker::keep_no_results) == "results_.size() == std::min(phase_ + 1, phases_)");
   CHECK(noticed_in_check(Breaker::lose_a_result) == "results_.back().size() == nodes()");
-  CHECK(noticed_in_check(Breaker::check_another_node) == "!is_checking() || check_.nodes() == seats_.size()");
-  CHECK(noticed_in_check(Breaker::exclude_too_many) == "excluded_.size() <= limits::kNodesPerJob");
+  CHECK(noticed_in_check(Breaker::check_another_node) == "!is_checking() || check_.nodes() == slots_.size()");
+  CHECK(noticed_in_check(Breaker::exclude_too_many) == "evicted_.size() <= limits::kNodesPerJob");
   for (const auto breaks : {Breaker::count_answer, Breaker::count_all_answers}) {
     CHECK(noticed_in_check(breaks) == "answers_ == answered && answers_ < nodes()");
   }

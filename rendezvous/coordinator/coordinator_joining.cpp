@@ -13,7 +13,7 @@
 namespace elastic::coordinator {
 
 using namespace protocol;
-using membership::Standing;
+using membership::MemberState;
 
 namespace {
 
@@ -21,13 +21,13 @@ using Activity = AgentFacts::Activity;
 
 HostRecord record_of(const std::string& host, const RoundCheck& check, const LossBudget& losses, std::int64_t now_ms) {
   HostRecord record{.exclusion = check.exclusion_of(host)};
-  if (const auto until_ms = losses.kept_out_until(host, now_ms)) record.kept_out_ms = *until_ms - now_ms;
+  if (const auto until_ms = losses.quarantined_until(host, now_ms)) record.quarantined_ms = *until_ms - now_ms;
   return record;
 }
 
 // The node was in the round that is being taken over.
-bool reports_round(Coordinator::State state, const Rebuilding& rebuilding, const AgentFacts& facts) {
-  return state == Coordinator::State::kRebuilding && rebuilding.is_of_round(facts);
+bool reports_round(Coordinator::State state, const Recovery& recovery, const AgentFacts& facts) {
+  return state == Coordinator::State::kRecovery && recovery.is_of_round(facts);
 }
 
 // The node's workers have succeeded in the round that runs, and the round went on without the node.
@@ -44,19 +44,20 @@ void Coordinator::on(const Introduced& event, Effects& out) {
   // While its promises hold nobody else can have been elected: the agent has met a candidate that was not, because its
   // voters were cut off from this coordinator. Its nodes follow a coordinator that takes a higher term only if they
   // know that it is in the same process, by the agent there.
-  const bool leads = config_.own_agent && mandate_.leads(now_ms_);
-  const Identity::Met met =
-      identity_.meet(event, round_ || rebuilding_.has_begun(), leads || state_ == State::kRebuilding);
+  const bool leads = config_.own_agent && leadership_.leads(now_ms_);
+  const JobIdentity::Met met =
+      identity_.meet(event, round_ || recovery_.has_begun(), leads || state_ == State::kRecovery);
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
-  if (met == Identity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
-  if (met == Identity::Met::kJob && state_ == State::kEnding) {
+  if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
+  if (met == JobIdentity::Met::kJob && state_ == State::kEnding) {
     // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {
-      if (node.session && !ending_.is_heard_by(agent)) out.push_back(Send{*node.session, EndJob{*ending_.verdict()}});
+      if (node.session && !ending_.is_heard_by(agent))
+        out.push_back(Send{*node.session, EndJob{*ending_.job_result()}});
     }
   }
-  if (term != identity_.term() && mandate_.stands()) mandate_.stand_anew(roster_, now_ms_, out);
-  if (met != Identity::Met::kSuccessor) return;
+  if (term != identity_.term() && leadership_.is_candidate()) leadership_.campaign_anew(roster_, now_ms_, out);
+  if (met != JobIdentity::Met::kLaterCoordinator) return;
   // The agents of this coordinator follow another one by now.
   out.push_back(Note{format("a coordinator of term {} has taken over from this one of term {}",
                             text_of_term(event.term), text_of_term(identity_.term()))});
@@ -86,8 +87,8 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   if (!settings_.are_known) take_settings(message);
   identity_.hear_of_birth(message.facts, round_.has_value());
   // Its host was not known when it was lost.
-  if (rebuilding_.was_missed(message.facts)) blame(newcomer(message), out);
-  if (begins_rebuilding(message, out)) {
+  if (recovery_.was_missed(message.facts)) charge(newcomer(message), out);
+  if (begins_recovery(message, out)) {
     if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
   }
   budgets_.error_files_wait |= message.facts.error_files_wait;
@@ -102,8 +103,8 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   admit(session, message, out);
   // Its last session may have ended before the order was read.
   if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
-  if (mandate_.next_round() && roster_.of_session(session) != nullptr) {
-    out.push_back(Send{session, *mandate_.next_round()});
+  if (leadership_.next_round() && roster_.of_session(session) != nullptr) {
+    out.push_back(Send{session, *leadership_.next_round()});
   }
 }
 
@@ -111,7 +112,7 @@ void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
   budgets_ = budgets_of(settings_);
   hang_.follow(settings_.rules);
-  mandate_.follow(settings_, round_.has_value(), now_ms_);
+  leadership_.follow(settings_, round_.has_value(), now_ms_);
   forming_.restart_clock(now_ms_);
 }
 
@@ -122,14 +123,14 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
   const std::string host = newcomer(message).identity();
   const Applicant applicant{.was_in_job = was_in_job,
                             .comes_back = (is_known && was_in_job && round_ == facts.round) ||
-                                          reports_round(state_, rebuilding_, facts) || is_done_in(*this, facts),
+                                          reports_round(state_, recovery_, facts) || is_done_in(*this, facts),
                             .host = record_of(host, check_, budgets_.losses, now_ms_)};
   return refusal(message, applicant, settings_, roster_.size(), state_ == State::kEnding);
 }
 
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
 bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
-  if (message.node_rank && reports_round(state_, rebuilding_, message.facts)) {
+  if (message.node_rank && reports_round(state_, recovery_, message.facts)) {
     // Newcomers have asked for the rank before the node came back that has it in the round that runs.
     const std::string reason =
         format("rank {} belongs to a node of the running round; give each node a rank of its own", *message.node_rank);
@@ -178,12 +179,12 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     known->joined_by = message.session;
     known->training_ports = message.training_ports;
     known->leaves_later.reset();
-    try_door(*known, out);
+    try_peer_port(*known, out);
     known->belongs = known->belongs || message.facts.incarnation == identity_.incarnation();
     return came_back(*known, message, out);
   }
   const AgentFacts& facts = message.facts;
-  const bool is_of_round = reports_round(state_, rebuilding_, facts);
+  const bool is_of_round = reports_round(state_, recovery_, facts);
   const bool is_done = is_done_in(*this, facts);
   Node node;
   node.agent = message.agent;
@@ -192,7 +193,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.address = message.address;
   node.addresses = message.addresses;
   node.group = message.group;
-  node.door = message.door;
+  node.peer_port = message.peer_port;
   node.training_ports = message.training_ports;
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
@@ -201,33 +202,33 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.joined_by = message.session;
   node.belongs = facts.incarnation == identity_.incarnation();
   if (is_of_round) {
-    node.seat = facts.place.node_rank;
+    node.slot = facts.place.node_rank;
     node.place = facts.place;
-    if (!has_seat(seats_, node.agent)) {
-      seats_.push_back({node.agent, *node.seat, node.address});
+    if (!has_slot(slots_, node.agent)) {
+      slots_.push_back({node.agent, *node.slot, node.address});
     }
   } else if (facts.incarnation != 0) {
-    const auto seat = std::ranges::find(seats_, message.agent, &Seat::agent);
-    if (seat != seats_.end()) node.seat = seat->seat;
+    const auto slot = std::ranges::find(slots_, message.agent, &Slot::agent);
+    if (slot != slots_.end()) node.slot = slot->slot;
   }
-  try_door(node, out);
+  try_peer_port(node, out);
   if (is_done) {
     node.place = facts.place;
     node.succeeded = true;
-    roster_.add(std::move(node), Standing::kDone);
+    roster_.add(std::move(node), MemberState::kDone);
     return;
   }
   forming_.newcomer_joins(now_ms_);
-  Node& added = roster_.add(std::move(node), Standing::kReady);
+  Node& added = roster_.add(std::move(node), MemberState::kReady);
   if (state_ == State::kEnding) {
-    out.push_back(Send{session, EndJob{*ending_.verdict()}});
+    out.push_back(Send{session, EndJob{*ending_.job_result()}});
     return;
   }
   if (is_of_round) came_back(added, message, out);
 }
 
-void Coordinator::try_door(const Node& node, Effects& out) {
-  if (mandate_.is_to_try(node, now_ms_)) out.push_back(TryDoor{node.agent, node.addresses, node.door});
+void Coordinator::try_peer_port(const Node& node, Effects& out) {
+  if (leadership_.is_to_try(node, now_ms_)) out.push_back(TryPeerPort{node.agent, node.addresses, node.peer_port});
 }
 
 // The node was in the present round, and has reported the state of its workers.
@@ -239,65 +240,65 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
       if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
     }
     is_ready(node, out);
-    if (state_ == State::kRebuilding) stop_round(out);
+    if (state_ == State::kRecovery) stop_round(out);
     return;
   }
   node.succeeded = facts.activity == Activity::kSucceeded;
-  roster_.move(node, node.succeeded ? Standing::kDone : Standing::kMember);
-  if (state_ == State::kRebuilding) rebuilding_.comes_back(facts.activity);
-  const bool may_go_on = state_ == State::kRebuilding && !rebuilding_.stops() &&
+  roster_.move(node, node.succeeded ? MemberState::kDone : MemberState::kMember);
+  if (state_ == State::kRecovery) recovery_.comes_back(facts.activity);
+  const bool may_go_on = state_ == State::kRecovery && !recovery_.stops() &&
                          (facts.activity == Activity::kRunning || facts.activity == Activity::kSucceeded);
   if (may_go_on) return;
   tell_to_stop(node, out);
-  if (state_ == State::kRebuilding) stop_round(out);
+  if (state_ == State::kRecovery) stop_round(out);
 }
 
 // --- A coordinator that takes over a job that runs. ---------------------------------------------------
 
-bool Coordinator::has_round_after(const Verdict& verdict) const {
-  return round_ && (*round_ > verdict.round || formed_in_ > verdict.term);
+bool Coordinator::has_round_after(const JobResult& job_result) const {
+  return round_ && (*round_ > job_result.round || formed_in_ > job_result.term);
 }
 
 // Takes over the round or the verdict that the agent reports, and returns true, if this coordinator did not know it.
-bool Coordinator::begins_rebuilding(const NodeJoins& message, Effects& out) {
+bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   // A verdict is final, however late it arrives, unless the job has begun another round since.
-  const bool is_over = facts.verdict && state_ != State::kEnding && !has_round_after(*facts.verdict);
-  const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRebuilding;
+  const bool is_over = facts.job_result && state_ != State::kEnding && !has_round_after(*facts.job_result);
+  const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRecovery;
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
-  const bool is_new = !facts.verdict && (!round_ || rebuilding_.is_later(facts));
-  if (facts.verdict) {
-    budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.verdict->restarts_used));
+  const bool is_new = !facts.job_result && (!round_ || recovery_.is_later(facts));
+  if (facts.job_result) {
+    budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.job_result->restarts_used));
   } else if (is_new) {
     // A round that was prepared, and given up when another coordinator was elected, may have counted more.
     budgets_.restarts.set_used(facts.restart_count);
   }
   budgets_.losses.set_losses(std::max(budgets_.losses.losses(), facts.losses));
-  if (facts.verdict) {
-    take_over_verdict(*facts.verdict, out);
+  if (facts.job_result) {
+    take_over_job_result(*facts.job_result, out);
     return true;
   }
   if (is_new) take_over_round(facts, out);
-  if (reports_round(state_, rebuilding_, facts)) {
-    rebuilding_.is_reported(facts);
-    inherit(facts.carried, out);
+  if (reports_round(state_, recovery_, facts)) {
+    recovery_.is_reported(facts);
+    inherit(facts.transferred, out);
   }
-  return is_new || state_ == State::kRebuilding;
+  return is_new || state_ == State::kRecovery;
 }
 
 // The node brings what the coordinator before has handed over.
-void Coordinator::inherit(const Carried& carried, Effects& out) {
-  using Taken = Handover::Taken;
+void Coordinator::inherit(const Transferred& transferred, Effects& out) {
+  using Taken = LeadershipTransfer::Taken;
   const bool error_files_wait = budgets_.error_files_wait;
-  const Taken taken = handover_.take(carried, carried_parts());
+  const Taken taken = leadership_transfer_.take(transferred, transferred_parts());
   if (taken == Taken::kUnreadable) {
     out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
   }
   budgets_.error_files_wait |= error_files_wait;
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
-  mandate_.follow(settings_, round_.has_value(), now_ms_);
+  leadership_.follow(settings_, round_.has_value(), now_ms_);
   // The round was ending for a hang. Its nodes are told so, and what fails there meanwhile is a consequence.
   if (hang_.was_ending(*round_) != nullptr)
     stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
@@ -315,7 +316,7 @@ void Coordinator::inherit(const Carried& carried, Effects& out) {
 }
 
 // The job had ended before this coordinator took it over.
-void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
+void Coordinator::take_over_job_result(const JobResult& job_result, Effects& out) {
   out.push_back(Note{"an agent reports the verdict of an earlier coordinator"});
   ending_.stay_for_other_nodes(config_.now_ms + config_.lease.all_back_ms());
   // Nodes that were in no round of the job are rejected like those that come later: the verdict is not about them.
@@ -327,8 +328,8 @@ void Coordinator::take_over_verdict(const Verdict& verdict, Effects& out) {
     if (node->session) out.push_back(Send{*node->session, job_is_ending()});
     forget(*node);
   }
-  round_ = verdict.round;
-  end(verdict, out);
+  round_ = job_result.round;
+  end(job_result, out);
 }
 
 void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
@@ -338,8 +339,8 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
     // Nodes that reported an older round do not know that it is over.
     std::vector<Node*> older;
     for (auto& [agent, node] : roster_.nodes()) {
-      node.seat.reset();
-      if (node.standing() != Standing::kReady) older.push_back(&node);
+      node.slot.reset();
+      if (node.member_state() != MemberState::kReady) older.push_back(&node);
     }
     for (Node* node : older) {
       std::string reason = format("its workers belong to round {}, which is over", *round_);
@@ -349,13 +350,13 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
       forget(*node);
     }
   }
-  if (!round_) mandate_.stand(now_ms_);
+  if (!round_) leadership_.campaign(now_ms_);
   round_ = facts.round;
   formed_in_ = 0;
-  seats_.clear();
+  slots_.clear();
   stopping_ = {};
-  rebuilding_.begin(facts, config_.lease, now_ms_);
-  state_ = State::kRebuilding;
+  recovery_.begin(facts, config_.lease, now_ms_);
+  state_ = State::kRecovery;
 }
 
 // The job's terms are those of the nodes that were in it, not those of newcomers that found this coordinator earlier.
@@ -369,17 +370,17 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
   take_settings(message);
 }
 
-void Coordinator::go_on_rebuilding(Effects& out) {
-  using Kind = Rebuilding::Decision::Kind;
-  const CarriedHang* const hang = hang_.was_ending(*round_);
-  const Rebuilding::Decision decision = rebuilding_.decide({.seats = seats_,
-                                                            .roster = roster_,
-                                                            .counts_promises = mandate_.is_counting(),
-                                                            .needs_election = mandate_.stands(),
-                                                            .job_ends = stopping_.job_ends && !mandate_.stands(),
-                                                            .out = hang != nullptr ? hang->out : std::vector<int>{},
-                                                            .caught_up_ms = sleep_.caught_up_ms(),
-                                                            .now_ms = now_ms_});
+void Coordinator::go_on_recovery(Effects& out) {
+  using Kind = Recovery::Decision::Kind;
+  const TransferredHang* const hang = hang_.was_ending(*round_);
+  const Recovery::Decision decision = recovery_.decide({.slots = slots_,
+                                                        .roster = roster_,
+                                                        .counts_votes = leadership_.is_counting(),
+                                                        .needs_election = leadership_.is_candidate(),
+                                                        .job_ends = stopping_.job_ends && !leadership_.is_candidate(),
+                                                        .out = hang != nullptr ? hang->out : std::vector<int>{},
+                                                        .caught_up_ms = sleep_.caught_up_ms(),
+                                                        .now_ms = now_ms_});
   if (decision.kind == Kind::kWaits) {
     news_.drop_change();
     return look_again(decision.until_ms);
@@ -390,7 +391,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
     return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
   }
   if (settings_.first_size == 0) settings_.first_size = decision.node_count;
-  std::ranges::sort(seats_, {}, &Seat::seat);
+  std::ranges::sort(slots_, {}, &Slot::slot);
   for (const int rank : decision.missed) {
     const std::string how = "it did not reconnect after the coordinator was lost";
     stopping_.lost.push_back({rank, "", how});
@@ -406,7 +407,7 @@ void Coordinator::go_on_rebuilding(Effects& out) {
       stopping_.fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));
     stop_round(out);
   } else if (decision.kind == Kind::kGoesOn) {
-    out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", seats_.size(), *round_)});
+    out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", slots_.size(), *round_)});
   } else {
     stop_round(out);
   }

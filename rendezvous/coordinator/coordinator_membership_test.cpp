@@ -81,12 +81,12 @@ TEST_CASE("survivors below the minimum wait until the join timeout, which ends t
   lose(job, 2);
   CHECK(job.stop(1).silent());
   CHECK(job.pass_with({1}, 19'900).silent());
-  const Verdict verdict = job.pass_with({1}, 100).only<EndJob>().verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.reason ==
+  const JobResult job_result = job.pass_with({1}, 100).only<EndJob>().job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+  CHECK(job_result.reason ==
         "node 1 (node2) was lost: its connection was reset; "
         "gave up after 20 s: 1 node, 2 required (--nnodes=2)");
-  CHECK(verdict.restarts_used == 0);
+  CHECK(job_result.restarts_used == 0);
 }
 
 TEST_CASE("a replacement within the join timeout takes the lost node's rank, and no restart is counted") {
@@ -246,7 +246,7 @@ TEST_CASE("a node that claims a taken rank and is told to leave meanwhile goes, 
   job.say(1, claiming(job, 1, 0));
   job.say(2, claiming(job, 2, 0)).only<AreYouThere>();
   const Answer gone = job.say(2, NodeLeaves{15});
-  CHECK(gone.to<EndJob>(2).verdict.reason == "stopped by SIGTERM");
+  CHECK(gone.to<EndJob>(2).job_result.reason == "stopped by SIGTERM");
   CHECK(gone.all<Dismiss>().size() == 1);
   job.on(SessionEnded{1, "reset"});
   CHECK(job.pass(60'000).all<PrepareRound>().empty());
@@ -345,7 +345,7 @@ TEST_CASE("newcomers make no new round of a job whose workers all succeed as the
     CHECK(stopped.all<PrepareRound>().size() == (all_succeed ? 0 : 3));
     REQUIRE(stopped.all<EndJob>().size() == (all_succeed ? 3 : 0));
     if (!all_succeed) continue;
-    CHECK(stopped.to<EndJob>(3).verdict.outcome == Verdict::Outcome::kSucceeded);
+    CHECK(stopped.to<EndJob>(3).job_result.outcome == JobResult::Outcome::kSucceeded);
   }
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("news of a round that is over, or is not yet, change nothing in any st
       }
       if (state == State::kRunning) {
         job.say(1, WorkersSucceeded{1});
-        CHECK(job.say(2, WorkersSucceeded{1}).to<EndJob>(1).verdict.restarts_used == 1);
+        CHECK(job.say(2, WorkersSucceeded{1}).to<EndJob>(1).job_result.restarts_used == 1);
       }
     }
   }
@@ -111,7 +111,7 @@ TEST_CASE("a node that has waited long enough for the others goes, and the job s
   left.only<Dismiss>();
   CHECK(left.all<StopWorkers>().empty());
   CHECK(job.coordinator.roster().size() == 1);
-  CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
+  CHECK(job.say(1, WorkersSucceeded{0}).only<EndJob>().job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
 TEST_CASE("a node that goes as it is told to stop is not waited for") {
@@ -130,19 +130,19 @@ TEST_CASE("a job that is ending says when to try again; its own nodes may come b
   const auto rejected = job.join(9).only<Rejected>();
   CHECK(rejected.why == Rejected::Why::kJobEnding);
   CHECK(rejected.retry_ms > 0);
-  job.say(1, VerdictHeard{});
+  job.say(1, JobResultHeard{});
   CHECK(job.on(SessionEnded{2, "reset"}).silent());
   CHECK(job.pass_with({1}, 3000).silent());  // the node may come back for the verdict while its lease may hold
   CHECK(job.pass_with({1}, 200).all<Dismiss>().size() == 1);
   Job other = in_state(State::kEnding);
-  other.say(1, VerdictHeard{});
+  other.say(1, JobResultHeard{});
   NodeJoins back = other.joiner(2);
   back.facts = {.incarnation = other.coordinator.incarnation(),
                 .term = 1,
                 .round = 1,
                 .activity = AgentFacts::Activity::kSucceeded};
-  CHECK(other.say(12, back).to<EndJob>(12).verdict.outcome == Verdict::Outcome::kSucceeded);
-  other.say(12, VerdictHeard{});
+  CHECK(other.say(12, back).to<EndJob>(12).job_result.outcome == JobResult::Outcome::kSucceeded);
+  other.say(12, JobResultHeard{});
   CHECK(other.pass_with({1, 12}, 3200).all<Dismiss>().size() == 2);
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("a node that was asked about is told that the job ends, too") {
 
 TEST_CASE("a verdict is waited for until every node has heard it, those that are lost meanwhile excepted") {
   Job job = in_state(State::kEnding);
-  CHECK(job.say(1, VerdictHeard{}).silent());
-  CHECK(job.say(1, VerdictHeard{}).silent());
+  CHECK(job.say(1, JobResultHeard{}).silent());
+  CHECK(job.say(1, JobResultHeard{}).silent());
   CHECK(job.pass_with({1, 2}, 60'000).silent());
   CHECK(!job.coordinator.ended());
   const Answer silence = job.pass_with({1}, 9000);
@@ -184,7 +184,7 @@ TEST_CASE("a stuck worker on a node that came back while the next round is formi
   NodeJoins back = job.joiner(3);
   back.facts = facts_of(its, job.coordinator.incarnation(), AgentFacts::Activity::kStopping);
   job.say(13, back);
-  CHECK(job.say(13, NodeCannotRun{0, "it does not end"}).to<EndJob>(1).verdict.reason ==
+  CHECK(job.say(13, NodeCannotRun{0, "it does not end"}).to<EndJob>(1).job_result.reason ==
         "node 2 (node3): it does not end");
 }
 

@@ -18,7 +18,7 @@ Json about(std::optional<int> node_rank, const std::string& host) {
 }
 
 Json about(const membership::Node& node) {
-  return about(node.seat ? std::optional(node.place.node_rank) : std::nullopt, node.address);
+  return about(node.slot ? std::optional(node.place.node_rank) : std::nullopt, node.address);
 }
 
 // By what was asked for: that no other node can be reached was found out later.
@@ -45,12 +45,12 @@ Note node_is_missed(int node_rank, const std::string& how) {
   return {format("node {} was lost: {}", node_rank, how), kNodeLost, about(node_rank, "").set("reason", how)};
 }
 
-Note node_is_unfit(const membership::Node& node, std::string text, const std::string& why) {
-  return {std::move(text), kNodeUnfit, about(node).set("reason", why)};
+Note node_is_unhealthy(const membership::Node& node, std::string text, const std::string& why) {
+  return {std::move(text), kNodeUnhealthy, about(node).set("reason", why)};
 }
 
-Note node_is_kept_out(const membership::Node& node, std::int64_t for_ms) {
-  return {format("{} is kept out for {} s: {}", node.name(), for_ms / 1000, kLostTooOften), kNodeKeptOut,
+Note node_is_quarantined(const membership::Node& node, std::int64_t for_ms) {
+  return {format("{} is kept out for {} s: {}", node.name(), for_ms / 1000, kLostTooOften), kNodeQuarantined,
           about({}, node.address).set("reason", kLostTooOften).set("milliseconds", for_ms)};
 }
 
@@ -69,15 +69,16 @@ Note operator_has_ordered(const OperatorOrder& order, const OrderAnswered& answe
           .set("accepted", is_accepted)};
 }
 
-Note job_has_ended(const protocol::Verdict& verdict) {
-  const std::string_view how = verdict.outcome == Outcome::kStopped ? "been stopped" : name_of(verdict.outcome);
-  return {format("the job has {}{}", how, verdict.reason.empty() ? "" : format(": {}", verdict.reason)), kJobEnds,
-          Json::object()
-              .set("outcome", name_of(verdict.outcome))
-              .set("round", std::int64_t{verdict.round})
-              .set("restarts_used", verdict.restarts_used)
-              .set("reason", verdict.reason.empty() && !verdict.failures.empty() ? verdict.failures.front().text()
-                                                                                 : verdict.reason)};
+Note job_has_ended(const protocol::JobResult& job_result) {
+  const std::string_view how = job_result.outcome == Outcome::kStopped ? "been stopped" : name_of(job_result.outcome);
+  return {
+      format("the job has {}{}", how, job_result.reason.empty() ? "" : format(": {}", job_result.reason)), kJobEnds,
+      Json::object()
+          .set("outcome", name_of(job_result.outcome))
+          .set("round", std::int64_t{job_result.round})
+          .set("restarts_used", job_result.restarts_used)
+          .set("reason", job_result.reason.empty() && !job_result.failures.empty() ? job_result.failures.front().text()
+                                                                                   : job_result.reason)};
 }
 
 namespace {

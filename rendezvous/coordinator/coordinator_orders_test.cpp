@@ -40,10 +40,10 @@ TEST_CASE("a node that an operator drains leaves as if it had received SIGTERM, 
   job.stop(1);
   job.stop(3);
   const Answer gone = job.stop(2);
-  const Verdict verdict = gone.to<EndJob>(2).verdict;
-  CHECK(verdict.outcome == Outcome::kStopped);
-  CHECK(verdict.signal == SIGTERM);
-  CHECK(verdict.reason == "an operator has drained this node");
+  const JobResult job_result = gone.to<EndJob>(2).job_result;
+  CHECK(job_result.outcome == Outcome::kStopped);
+  CHECK(job_result.signal == SIGTERM);
+  CHECK(job_result.reason == "an operator has drained this node");
   CHECK(gone.all<Dismiss>().size() == 1);
   const auto again = gone.to<PrepareRound>(1);
   CHECK(again.reason == "node 1 (node2) was drained by an operator");
@@ -73,7 +73,7 @@ TEST_CASE("a node that waits leaves at once, and the round that runs goes on") {
   job.join(3);
   CHECK(drain(job, "node3").all<LeaveJob>().size() == 1);
   const Answer left = job.say(3, kDrained);
-  CHECK(left.to<EndJob>(3).verdict.reason == "an operator has drained this node");
+  CHECK(left.to<EndJob>(3).job_result.reason == "an operator has drained this node");
   CHECK(left.all<StopWorkers>().empty());
   CHECK(job.coordinator.state() == State::kRunning);
   CHECK(job.coordinator.roster().size() == 2);
@@ -90,21 +90,21 @@ TEST_CASE("a job that an operator stops ends on all nodes as stopped, whatever f
   CHECK(twice.all<StopWorkers>().empty());
   CHECK(answered(drain(job, "1")).kind == Kind::kAccepted);
   job.stop(1, {failure(0, 10)});
-  const Verdict verdict = job.stop(2).to<EndJob>(2).verdict;
-  CHECK(verdict.outcome == Outcome::kStopped);
-  CHECK(verdict.reason == "stopped by an operator");
-  CHECK(verdict.signal == SIGTERM);
-  CHECK(verdict.restarts_used == 0);
+  const JobResult job_result = job.stop(2).to<EndJob>(2).job_result;
+  CHECK(job_result.outcome == Outcome::kStopped);
+  CHECK(job_result.reason == "stopped by an operator");
+  CHECK(job_result.signal == SIGTERM);
+  CHECK(job_result.restarts_used == 0);
   CHECK(answered(stop(job)).text == "the job is ending already, on all its nodes");
-  job.say(1, VerdictHeard{});
-  CHECK(job.say(2, VerdictHeard{}).all<Dismiss>().size() == 2);
+  job.say(1, JobResultHeard{});
+  CHECK(job.say(2, JobResultHeard{}).all<Dismiss>().size() == 2);
   CHECK(job.coordinator.state() == State::kEnded);
 }
 
 TEST_CASE("a job without workers ends at once when an operator stops it") {
   Job forming(job_terms(2, 2));
   forming.join(1);
-  CHECK(stop(forming).to<EndJob>(1).verdict.reason == "stopped by an operator");
+  CHECK(stop(forming).to<EndJob>(1).job_result.reason == "stopped by an operator");
 
   Job between(job_terms(2, 2));
   between.run({1, 2});
@@ -112,7 +112,7 @@ TEST_CASE("a job without workers ends at once when an operator stops it") {
   between.stop(1);
   between.stop(2);
   REQUIRE(between.coordinator.state() == State::kForming);
-  CHECK(stop(between).to<EndJob>(1).verdict.outcome == Outcome::kStopped);
+  CHECK(stop(between).to<EndJob>(1).job_result.outcome == Outcome::kStopped);
 
   Job preparing(job_terms(2, 2));
   preparing.join(1);
@@ -142,12 +142,12 @@ TEST_CASE("a coordinator that collects the nodes of a running round stops the jo
     job.on(Introduced{1, 1});
     back(1);
     back(2);
-    REQUIRE(job.coordinator.state() == State::kRebuilding);
+    REQUIRE(job.coordinator.state() == State::kRecovery);
     if (stops) {
       CHECK(stop(job).all<StopWorkers>().size() == 2);
       CHECK(back(3).all<StopWorkers>().size() == 1);
       for (const NodeId session : {1U, 2U}) job.stop(session);
-      CHECK(job.stop(3).to<EndJob>(3).verdict.reason == "stopped by an operator");
+      CHECK(job.stop(3).to<EndJob>(3).job_result.reason == "stopped by an operator");
     } else {
       CHECK(drain(job, "1").all<LeaveJob>().size() == 1);
       CHECK(job.say(2, kDrained).all<StopWorkers>().size() == 1);

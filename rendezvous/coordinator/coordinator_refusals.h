@@ -21,13 +21,13 @@ inline protocol::Rejected job_is_ending() {
 // Why a node is kept out, as a clause.
 inline constexpr const char* kLostTooOften = "it was lost too often";
 
-inline protocol::Rejected is_kept_out(std::int64_t for_ms) {
-  return {protocol::Rejected::Why::kKeptOut,
+inline protocol::Rejected is_quarantined(std::int64_t for_ms) {
+  return {protocol::Rejected::Why::kQuarantined,
           format("{} and is kept out for another {} s", kLostTooOften, for_ms / 1000), for_ms};
 }
 
-inline protocol::Rejected is_excluded(std::string why) {
-  return {protocol::Rejected::Why::kExcluded, std::move(why), {}};
+inline protocol::Rejected is_evicted(std::string why) {
+  return {protocol::Rejected::Why::kEvicted, std::move(why), {}};
 }
 
 }  // namespace elastic::coordinator

@@ -10,7 +10,7 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 using membership::FormingDecision;
-using membership::Standing;
+using membership::MemberState;
 
 void Coordinator::form_if_due(Effects& out) {
   if (!settings_.are_known) return;
@@ -20,9 +20,9 @@ void Coordinator::form_if_due(Effects& out) {
     return;
   }
   const membership::FormingRules rules = settings_.next_round();
-  const int ready = static_cast<int>(roster_.count(Standing::kReady));
-  const int awaited = static_cast<int>(roster_.count(Standing::kStopping) + roster_.count(Standing::kLeaving) +
-                                       roster_.count(Standing::kLost));
+  const int ready = static_cast<int>(roster_.count(MemberState::kReady));
+  const int awaited = static_cast<int>(roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) +
+                                       roster_.count(MemberState::kLost));
   if (roster_.size() == 0 && !stopping_.left.empty()) {
     // Every node got a signal and has left: no node is there to get the verdict.
     return end({.outcome = Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
@@ -30,7 +30,7 @@ void Coordinator::form_if_due(Effects& out) {
   const FormingDecision decision = forming_.decide({.ready = ready,
                                                     .awaited = awaited,
                                                     .again = round_.has_value(),
-                                                    .previous_size = static_cast<int>(seats_.size())},
+                                                    .previous_size = static_cast<int>(slots_.size())},
                                                    rules, now_ms_);
   News news{.here = ready,
             .least = membership::least_size(rules),
@@ -55,7 +55,7 @@ void Coordinator::form_if_due(Effects& out) {
         news.until_ms = not_before_ms;
         return tell_what_is_awaited(std::move(news), out);
       }
-      if (const auto until_ms = mandate_.doors().awaited_until_ms(now_ms_)) return look_again(until_ms);
+      if (const auto until_ms = leadership_.peer_ports().awaited_until_ms(now_ms_)) return look_again(until_ms);
       form(decision.size, out);
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
@@ -67,17 +67,17 @@ void Coordinator::form_if_due(Effects& out) {
 }
 
 void Coordinator::tell_what_is_awaited(News news, Effects& out) {
-  const auto due = news_.tell(std::move(news), roster_.count(Standing::kReady), roster_.arrivals(), now_ms_);
+  const auto due = news_.tell(std::move(news), roster_.count(MemberState::kReady), roster_.arrivals(), now_ms_);
   look_again(due.look_again_ms);
   if (!due.message) return;
   for (const auto& [agent, node] : roster_.nodes()) {
-    const bool is_told = node.standing() == Standing::kReady && node.arrival >= due.from_arrival;
+    const bool is_told = node.member_state() == MemberState::kReady && node.arrival >= due.from_arrival;
     if (is_told) out.push_back(Send{*node.session, *due.message});
   }
 }
 
 void Coordinator::tell_who_stands_by(Effects& out) {
-  const int size = static_cast<int>(seats_.size());
+  const int size = static_cast<int>(slots_.size());
   const std::string nodes = counted(size, "node");
   const bool is_most = settings_.is_most(size);
   tell_what_is_awaited({.what = is_most ? format("standing by: the job has its maximum of {}", nodes)
@@ -86,9 +86,9 @@ void Coordinator::tell_who_stands_by(Effects& out) {
 }
 
 void Coordinator::form(int size, Effects& out) {
-  const std::vector<RoundMember> members = choose_round(roster_, seats_, size);
+  const std::vector<RoundMember> members = choose_round(roster_, slots_, size);
   for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() == Standing::kReady) node.seat.reset();
+    if (node.member_state() == MemberState::kReady) node.slot.reset();
   }
   const bool is_first = !round_;
   if (is_first && identity_.begins_anew()) {
@@ -99,12 +99,12 @@ void Coordinator::form(int size, Effects& out) {
   formed_in_ = identity_.term();
   if (settings_.first_size == 0) settings_.first_size = size;
   std::vector<AgentId> agents;
-  seats_.clear();
+  slots_.clear();
   for (const RoundMember& member : members) {
     Node& node = roster_.at(member.agent);
-    node.seat = member.seat;
+    node.slot = member.slot;
     agents.push_back(member.agent);
-    seats_.push_back({member.agent, member.seat, node.address});
+    slots_.push_back({member.agent, member.slot, node.address});
   }
   const std::uint64_t digest = membership_digest(identity_.incarnation(), *round_, agents);
   state_ = State::kPreparing;
@@ -117,14 +117,14 @@ void Coordinator::form(int size, Effects& out) {
       format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
              members.front().place.world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
       kRoundFormed});
-  if (is_first) do_without_successors(agents, out);
+  if (is_first) do_without_next_leaders(agents, out);
   const std::string admitted = addresses_of(members, roster_);
-  const std::vector<Round> before = mandate_.before();
-  const std::optional<int> host_rank = mandate_.host_rank(agents);
+  const std::vector<Round> before = leadership_.before();
+  const std::optional<int> host_rank = leadership_.host_rank(agents);
   const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
-  const std::vector<Successor> successors = mandate_.successors(agents, roster_);
-  mandate_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
-  const Carried carried = handover_.give(identity_.term(), carried_parts());
+  const std::vector<NextLeader> next_leaders = leadership_.next_leaders(agents, roster_);
+  leadership_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
+  const Transferred transferred = leadership_transfer_.give(identity_.term(), transferred_parts());
   const membership::AgreedPort training_port = membership::agree_on_port(ports_of(members, roster_));
   if (!training_port.why_none.empty()) out.push_back(Note{training_port.why_none, kNoTrainingPort});
   for (const RoundMember& member : members) {
@@ -133,7 +133,7 @@ void Coordinator::form(int size, Effects& out) {
     node.succeeded = false;
     node.leaves_later.reset();
     node.belongs = true;
-    roster_.move(node, Standing::kMember);
+    roster_.move(node, MemberState::kMember);
     out.push_back(Send{*node.session, PrepareRound{.round = *round_,
                                                    .restart_count = budgets_.restarts.used(),
                                                    .max_restarts = budgets_.restarts.limit(),
@@ -144,58 +144,59 @@ void Coordinator::form(int size, Effects& out) {
                                                    .charged = again_.charged,
                                                    .admits = member.place.node_rank == 0 ? admitted : "",
                                                    .fence = identity_.fence(),
-                                                   .carried = carried,
+                                                   .transferred = transferred,
                                                    .before = before,
                                                    .host_rank = host_rank,
-                                                   .successors = successors,
+                                                   .next_leaders = next_leaders,
                                                    .refusal_is_proof = refusal_is_proof,
                                                    .error_files_wait = budgets_.error_files_wait,
                                                    .training_port = training_port.first}});
   }
-  if (const auto& next = mandate_.next_round()) {
+  if (const auto& next = leadership_.next_round()) {
     for (const auto& [agent, node] : roster_.nodes()) {
-      if (node.session && node.standing() == Standing::kReady) out.push_back(Send{*node.session, *next});
+      if (node.session && node.member_state() == MemberState::kReady) out.push_back(Send{*node.session, *next});
     }
   }
-  send_check_orders(check_.begin(nodes_to_check(seats_, roster_, check_rules()), check_rules(), now_ms_), out);
+  send_check_orders(check_.begin(nodes_to_check(slots_, roster_, check_rules()), check_rules(), now_ms_), out);
 }
 
 // Where nodes can connect to nobody but this coordinator, nobody can be elected after it. Then nothing is gained if it
 // needs the others' promises. No round has run yet, so that none of them has another rule.
-void Coordinator::do_without_successors(const std::vector<AgentId>& members, Effects& out) {
-  if (!mandate_.has_no_successor(members)) return;
+void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, Effects& out) {
+  if (!leadership_.has_no_next_leader(members)) return;
   std::vector<std::string> tried;
   for (const AgentId agent : members) {
     const Node& node = roster_.at(agent);
-    if (agent != config_.own_agent && node.door != 0) tried.push_back(format("{} at port {}", node.name(), node.door));
+    if (agent != config_.own_agent && node.peer_port != 0)
+      tried.push_back(format("{} at port {}", node.name(), node.peer_port));
   }
   settings_.rules.failover = JobRules::Failover::kUnreachable;  // also under a coordinator that is back
-  mandate_.follow(settings_, false, now_ms_);
+  leadership_.follow(settings_, false, now_ms_);
   out.push_back(
       Note{format("this job ends if its coordinator's node is lost: no other node can be reached from here at the port "
                   "where it would take over ({}). Open these ports between the nodes, one number on all of them with "
                   "--rdzv-conf=coordinator_port=N; failover=off is the same without this warning",
                   tried.empty() ? "none has one" : some_of(tried)),
-           kNoSuccessor});
+           kNoNextLeader});
 }
 
 void Coordinator::run_if_ready(Effects& out) {
   if (state_ != State::kPreparing || !store_) return;
-  if (check_.is_running() || !mandate_.may_run(now_ms_)) return;
-  mandate_.run(now_ms_);
+  if (check_.is_running() || !leadership_.may_run(now_ms_)) return;
+  leadership_.run(now_ms_);
   state_ = State::kRunning;
   has_run_ = true;
   for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() == Standing::kMember) out.push_back(Send{*node.session, RunWorkers{*round_, *store_}});
+    if (node.member_state() == MemberState::kMember) out.push_back(Send{*node.session, RunWorkers{*round_, *store_}});
   }
 }
 
 void Coordinator::scale_up_if_due(Effects& out) {
-  const int standby = static_cast<int>(roster_.count(Standing::kReady));
+  const int standby = static_cast<int>(roster_.count(MemberState::kReady));
   if (standby == 0) return;
   // When the workers of one node have succeeded the job is about to end: no round is restarted for newcomers.
-  if (roster_.count(Standing::kMember) < seats_.size()) return;
-  const int size = static_cast<int>(roster_.count(Standing::kMember) + roster_.count(Standing::kDone));
+  if (roster_.count(MemberState::kMember) < slots_.size()) return;
+  const int size = static_cast<int>(roster_.count(MemberState::kMember) + roster_.count(MemberState::kDone));
   const membership::FormingRules rules = settings_.next_round();
   const auto decision =
       membership::decide_scale_up(size, standby, forming_.last_join_ms(), rules, settings_.scale_up, now_ms_);
@@ -206,19 +207,20 @@ void Coordinator::scale_up_if_due(Effects& out) {
 
 void Coordinator::stop_round(Effects& out) {
   if (state_ == State::kStopping) return;
-  if (state_ == State::kPreparing) mandate_.abandon();
-  if (state_ == State::kRebuilding) {
-    rebuilding_.stop();
+  if (state_ == State::kPreparing) leadership_.abandon();
+  if (state_ == State::kRecovery) {
+    recovery_.stop();
   } else {
     state_ = State::kStopping;
   }
   for (auto& [agent, node] : roster_.nodes()) {
-    if (node.standing() == Standing::kMember || node.standing() == Standing::kDone) tell_to_stop(node, out);
+    if (node.member_state() == MemberState::kMember || node.member_state() == MemberState::kDone)
+      tell_to_stop(node, out);
   }
 }
 
 void Coordinator::tell_to_stop(Node& node, Effects& out) {
-  roster_.move(node, Standing::kStopping);
+  roster_.move(node, MemberState::kStopping);
   out.push_back(Send{*node.session, StopWorkers{.round = *round_,
                                                 .hangs = hang_.ends(*round_),
                                                 .aborts = stopping_.aborts.contains(node.agent),
@@ -226,28 +228,28 @@ void Coordinator::tell_to_stop(Node& node, Effects& out) {
 }
 
 void Coordinator::has_stopped(Node& node, Effects& out) {
-  if (node.standing() != Standing::kLeaving) return is_ready(node, out);
+  if (node.member_state() != MemberState::kLeaving) return is_ready(node, out);
   let_go(*node.session, node.leaves, out);
   orders_.has_left(node.agent);
-  mandate_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
+  leadership_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
   forget(node);
 }
 
 // No process of the round is left on the node. One that is out leaves, at the latest when the round has ended.
 void Coordinator::is_ready(Node& node, Effects& out) {
-  roster_.move(node, Standing::kReady);
-  if (state_ == State::kForming && !node.unfit.empty()) turn_away_excluded(out);
+  roster_.move(node, MemberState::kReady);
+  if (state_ == State::kForming && !node.unhealthy.empty()) turn_away_evicted(out);
 }
 
 // The node was told to leave, and the job goes on without it.
 void Coordinator::let_go(NodeId session, const NodeLeaves& leaves, Effects& out) {
-  Verdict verdict{.outcome = Outcome::kStopped,
-                  .reason = why_it_left(leaves),
-                  .round = round_.value_or(0),
-                  .term = identity_.term(),
-                  .restarts_used = budgets_.restarts.used(),
-                  .signal = leaves.signal};
-  out.push_back(Send{session, EndJob{std::move(verdict)}});
+  JobResult job_result{.outcome = Outcome::kStopped,
+                       .reason = why_it_left(leaves),
+                       .round = round_.value_or(0),
+                       .term = identity_.term(),
+                       .restarts_used = budgets_.restarts.used(),
+                       .signal = leaves.signal};
+  out.push_back(Send{session, EndJob{std::move(job_result)}});
   out.push_back(Send{session, Dismiss{}});
 }
 
@@ -255,7 +257,7 @@ void Coordinator::let_go(NodeId session, const NodeLeaves& leaves, Effects& out)
 void Coordinator::conclude_round(Effects& out) {
   std::vector<std::string> left = stopping_.left;
   Conclusion ended = conclude(std::exchange(stopping_, {}),
-                              {.all_succeeded = have_all_succeeded(seats_, roster_),
+                              {.all_succeeded = have_all_succeeded(slots_, roster_),
                                .has_run = has_run_,
                                .is_check_only = settings_.check.only,
                                .crash_loop = settings_.rules.crash_loop},
@@ -268,16 +270,16 @@ void Coordinator::conclude_round(Effects& out) {
     again_ = *std::move(ended.again);
     statistics_.work_lost(again_.cause, now_ms_);
   }
-  if (ended.verdict) return end(*std::move(ended.verdict), out);
+  if (ended.job_result) return end(*std::move(ended.job_result), out);
   if (has_run_) {
     CheckedAgain again = checked_again(ended.failures, settings_.check);
     again.all = again.all || hang_.suspects_links();
-    for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.seat);
+    for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.slot);
   }
   stopping_.left = std::move(left);
   state_ = State::kForming;
   forming_.begin(now_ms_);
-  turn_away_excluded(out);
+  turn_away_evicted(out);
 }
 
 }  // namespace elastic::coordinator

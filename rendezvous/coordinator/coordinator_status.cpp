@@ -7,8 +7,8 @@
 
 namespace elastic::coordinator {
 
+using membership::MemberState;
 using membership::Node;
-using membership::Standing;
 using State = Coordinator::State;
 
 namespace {
@@ -32,16 +32,16 @@ void keep(std::optional<status::Progress>& kept, const status::Progress& other, 
 }
 
 MemberPlace place_of(const Node& node, State state, bool is_checking) {
-  switch (node.standing()) {
-    case Standing::kReady:
+  switch (node.member_state()) {
+    case MemberState::kReady:
       return state == State::kPreparing || state == State::kRunning || state == State::kStopping
                  ? MemberPlace::kStandby
                  : MemberPlace::kWaiting;
-    case Standing::kMember:
-    case Standing::kDone: return is_checking ? MemberPlace::kChecking : MemberPlace::kInRound;
-    case Standing::kStopping:
-    case Standing::kLeaving: return MemberPlace::kStopping;
-    case Standing::kLost: return MemberPlace::kLost;
+    case MemberState::kMember:
+    case MemberState::kDone: return is_checking ? MemberPlace::kChecking : MemberPlace::kInRound;
+    case MemberState::kStopping:
+    case MemberState::kLeaving: return MemberPlace::kStopping;
+    case MemberState::kLost: return MemberPlace::kLost;
   }
   return MemberPlace::kWaiting;
 }
@@ -119,15 +119,15 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
                            .hosts_coordinator = node.hosts_coordinator,
                            .silent_ms = std::max<std::int64_t>(now_ms - node.last_heard_ms, 0)});
     job.members.back().progress = newest;
-    if (node.door != 0 && node.session && address_of) {
-      job.members.back().door = with_port(address_of(*node.session), node.door);
+    if (node.peer_port != 0 && node.session && address_of) {
+      job.members.back().peer_port = with_port(address_of(*node.session), node.peer_port);
     }
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
   job.hang = line_of(hang_.status(now_ms), now_ms);
-  job.nodes[static_cast<std::size_t>(MemberPlace::kKeptOut)] =
-      static_cast<std::int64_t>(budgets_.losses.kept_out(now_ms));
-  job.nodes[static_cast<std::size_t>(MemberPlace::kUnfit)] = static_cast<std::int64_t>(check_.excluded().size());
+  job.nodes[static_cast<std::size_t>(MemberPlace::kQuarantined)] =
+      static_cast<std::int64_t>(budgets_.losses.quarantined(now_ms));
+  job.nodes[static_cast<std::size_t>(MemberPlace::kUnhealthy)] = static_cast<std::int64_t>(check_.evicted().size());
   std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {
     return left.node_rank.value_or(INT32_MAX) < right.node_rank.value_or(INT32_MAX);
   });

@@ -15,7 +15,7 @@ std::int64_t of(const auto& values, auto name) { return values[static_cast<std::
 // A check of one phase that finds these ranks faulty.
 class OnePhase : public health::CheckPlan {
  public:
-  explicit OnePhase(std::vector<Unfit> unfit) : unfit_(std::move(unfit)) {}
+  explicit OnePhase(std::vector<Unhealthy> unhealthy) : unhealthy_(std::move(unhealthy)) {}
   int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
     for (const health::CheckNode& node : nodes) {
       if (!node.passed) return 1;
@@ -26,13 +26,13 @@ class OnePhase : public health::CheckPlan {
                                   const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), "look");
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>&,
-                           const std::vector<health::CheckResults>&) const override {
-    return unfit_;
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>&,
+                                   const std::vector<health::CheckResults>&) const override {
+    return unhealthy_;
   }
 
  private:
-  std::vector<Unfit> unfit_;
+  std::vector<Unhealthy> unhealthy_;
 };
 
 }  // namespace
@@ -128,7 +128,7 @@ TEST_CASE("the check is a phase, and a round after it is no restart") {
   JobRules rules;
   rules.last_call_ms = 500;
   Job job(job_terms(1, 2), rules, {},
-          std::make_unique<OnePhase>(std::vector<health::CheckPlan::Unfit>{{1, "its disk is gone"}}));
+          std::make_unique<OnePhase>(std::vector<health::CheckPlan::Unhealthy>{{1, "its disk is gone"}}));
   job.check_rules.when = health::CheckRules::When::kFirst;
   job.join(1);
   job.join(2);
@@ -142,23 +142,23 @@ TEST_CASE("the check is a phase, and a round after it is no restart") {
   const status::Job again = status_of(job);
   CHECK(of(again.rounds, RoundCause::kCheck) == 1);
   CHECK(of(again.restarts, RoundCause::kCheck) == 0);
-  CHECK(of(again.nodes, MemberPlace::kUnfit) == 1);
+  CHECK(of(again.nodes, MemberPlace::kUnhealthy) == 1);
   CHECK(of(again.lost_work_ms, RoundCause::kCheck) == 0);
 }
 
 TEST_CASE("a host that is kept out is counted until it may come back") {
   JobRules rules;
   rules.node_losses = 1;
-  rules.keep_out_ms = 60'000;
+  rules.quarantine_ms = 60'000;
   rules.last_call_ms = 500;
   Job job(job_terms(1, 2, 0), rules);
   for (const NodeId session : {1U, 2U}) job.join(session);
   job.open_store();
   job.on(SessionEnded{2, "its connection was reset"});
-  CHECK(of(status_of(job).nodes, MemberPlace::kKeptOut) == 1);
+  CHECK(of(status_of(job).nodes, MemberPlace::kQuarantined) == 1);
   job.stop(1);
   job.pass_with({1}, 61'000);
-  CHECK(of(status_of(job).nodes, MemberPlace::kKeptOut) == 0);
+  CHECK(of(status_of(job).nodes, MemberPlace::kQuarantined) == 0);
 }
 
 TEST_CASE("nodes are named by their rank, and of many only so many") {

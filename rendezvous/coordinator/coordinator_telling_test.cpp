@@ -33,8 +33,8 @@ JobRules waits(std::int64_t last_call_ms, std::int64_t join_timeout_ms) {
 
 TEST_CASE("what one node knows of the first failure is told to all when they are dismissed") {
   Job job = failed();
-  CHECK(job.say(2, VerdictHeard{}).silent());
-  const Answer end = job.say(1, VerdictHeard{"Traceback"});
+  CHECK(job.say(2, JobResultHeard{}).silent());
+  const Answer end = job.say(1, JobResultHeard{"Traceback"});
   CHECK(end.to<Dismiss>(1).details == "Traceback");
   CHECK(end.to<Dismiss>(2).details == "Traceback");
   CHECK(job.coordinator.ending().details() == "Traceback");
@@ -42,35 +42,35 @@ TEST_CASE("what one node knows of the first failure is told to all when they are
 
 TEST_CASE("the first details hold, and a node may bring them after it has heard the verdict") {
   Job job = failed();
-  job.say(1, VerdictHeard{});
-  job.say(1, VerdictHeard{"first"});
-  const Answer end = job.say(2, VerdictHeard{"second"});
+  job.say(1, JobResultHeard{});
+  job.say(1, JobResultHeard{"first"});
+  const Answer end = job.say(2, JobResultHeard{"second"});
   CHECK(end.to<Dismiss>(1).details == "first");
   CHECK(end.to<Dismiss>(2).details == "first");
 }
 
 TEST_CASE("a node that loses its connection before it has told may come back for 2 s, and brings the details") {
   Job job = failed();
-  job.say(2, VerdictHeard{});
+  job.say(2, JobResultHeard{});
   job.pass_with({1, 2}, 500);
   CHECK(job.on(SessionEnded{1, "reset"}).silent());
   CHECK(job.pass_with({2}, 1400).silent());
   CHECK(job.pass_with({2}, 100).to<Dismiss>(2).details.empty());
 
   Job another = failed();  // the worker of node 1 has not failed first here
-  another.say(1, VerdictHeard{});
+  another.say(1, JobResultHeard{});
   CHECK(another.on(SessionEnded{2, "reset"}).to<Dismiss>(1).details.empty());
 
   Job other = failed();
-  other.say(2, VerdictHeard{});
+  other.say(2, JobResultHeard{});
   other.on(SessionEnded{1, "reset"});
   NodeJoins back = other.joiner(1);
   back.facts = {.incarnation = other.coordinator.incarnation(),
                 .term = 1,
                 .round = 0,
-                .verdict = other.coordinator.ending().verdict()};
+                .job_result = other.coordinator.ending().job_result()};
   other.say(11, back).only<EndJob>();
-  const Answer end = other.say(11, VerdictHeard{"Traceback"});
+  const Answer end = other.say(11, JobResultHeard{"Traceback"});
   CHECK(end.to<Dismiss>(2).details == "Traceback");
   CHECK(end.to<Dismiss>(11).details == "Traceback");
 }
@@ -170,16 +170,16 @@ TEST_CASE("who stands by is told what for, again with each round, and others tha
   Job job(job_terms(2, 2, 1));
   job.run({1, 2});
   job.join(3);
-  const Awaiting standing_by{.what = "standing by: the job has its maximum of 2 nodes"};
+  const Awaiting on_standby{.what = "standing by: the job has its maximum of 2 nodes"};
   CHECK(job.pass_with({1, 2, 3}, 900).all<Awaiting>().empty());
   const Answer told = job.pass_with({1, 2, 3}, 100);
   CHECK(told.all<Awaiting>().size() == 1);
-  CHECK(told.to<Awaiting>(3) == standing_by);
+  CHECK(told.to<Awaiting>(3) == on_standby);
   CHECK(job.pass_with({1, 2, 3}, 5000).all<Awaiting>().empty());
   job.join(4);
   const Answer later = job.pass_with({1, 2, 3, 4}, 1500);
   CHECK(later.all<Awaiting>().size() == 1);
-  CHECK(later.to<Awaiting>(4) == standing_by);
+  CHECK(later.to<Awaiting>(4) == on_standby);
   job.fail(1, failure(0, 5));
   job.stop(1, {failure(0, 5)});
   CHECK(job.stop(2).all<Awaiting>().empty());

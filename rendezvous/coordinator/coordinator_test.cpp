@@ -49,10 +49,10 @@ TEST_CASE("the job succeeds when every node's workers have, and all are dismisse
   CHECK(job.say(1, WorkersSucceeded{0}).silent());
   const auto end = job.say(2, WorkersSucceeded{0}).all<EndJob>();
   REQUIRE(end.size() == 2);
-  CHECK(end[0].second.verdict.outcome == Verdict::Outcome::kSucceeded);
-  CHECK(job.say(1, VerdictHeard{}).silent());
+  CHECK(end[0].second.job_result.outcome == JobResult::Outcome::kSucceeded);
+  CHECK(job.say(1, JobResultHeard{}).silent());
   CHECK(!job.coordinator.ended());
-  CHECK(job.say(2, VerdictHeard{}).all<Dismiss>().size() == 2);
+  CHECK(job.say(2, JobResultHeard{}).all<Dismiss>().size() == 2);
   CHECK(job.coordinator.ended());
 }
 
@@ -77,13 +77,14 @@ TEST_CASE("two workers that fail together cost one restart") {
 TEST_CASE("with no restart left the job fails, the first failure first and consequences last") {
   OneNode job(0);
   job.say(7, WorkerFailed{0, failure(2, 50)});
-  const auto verdict =
-      job.say(7, NodeStopped{0, {failure(0, 40, true), failure(2, 50), failure(1, 45, true)}}).only<EndJob>().verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  REQUIRE(verdict.failures.size() == 3);
-  CHECK(verdict.failures[0].rank == 2);
-  CHECK(verdict.failures[1].rank == 0);
-  CHECK(verdict.failures[2].rank == 1);
+  const auto job_result = job.say(7, NodeStopped{0, {failure(0, 40, true), failure(2, 50), failure(1, 45, true)}})
+                              .only<EndJob>()
+                              .job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+  REQUIRE(job_result.failures.size() == 3);
+  CHECK(job_result.failures[0].rank == 2);
+  CHECK(job_result.failures[1].rank == 0);
+  CHECK(job_result.failures[2].rank == 1);
 }
 
 TEST_CASE("news of an older round changes nothing") {
@@ -102,26 +103,26 @@ TEST_CASE("news of an older round changes nothing") {
 TEST_CASE("a signal to the coordinator's node ends the job when all have stopped, restarts left or not") {
   OneNode job(3);
   job.say(7, NodeLeaves{SIGTERM}).only<StopWorkers>();
-  const auto verdict = job.say(7, NodeStopped{0, {}}).only<EndJob>().verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kStopped);
-  CHECK(verdict.signal == SIGTERM);
-  CHECK(verdict.reason == "stopped by SIGTERM");
+  const auto job_result = job.say(7, NodeStopped{0, {}}).only<EndJob>().job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kStopped);
+  CHECK(job_result.signal == SIGTERM);
+  CHECK(job_result.reason == "stopped by SIGTERM");
 }
 
 TEST_CASE("a signal during the stop of a failed round outranks the restart") {
   OneNode job(3);
   job.say(7, WorkerFailed{0, failure(2, 5)});
   CHECK(job.say(7, NodeLeaves{SIGTERM}).silent());
-  CHECK(job.say(7, NodeStopped{0, {}}).only<EndJob>().verdict.outcome == Verdict::Outcome::kStopped);
+  CHECK(job.say(7, NodeStopped{0, {}}).only<EndJob>().job_result.outcome == JobResult::Outcome::kStopped);
 }
 
 TEST_CASE("a node that cannot run ends the job without a restart") {
   OneNode job(3);
   job.say(7, NodeCannotRun{0, "cannot execute x"}).only<StopWorkers>();
-  const auto verdict = job.say(7, NodeStopped{0, {}}).only<EndJob>().verdict;
-  CHECK(verdict.outcome == Verdict::Outcome::kFailed);
-  CHECK(verdict.reason == "cannot execute x");
-  CHECK(verdict.restarts_used == 0);
+  const auto job_result = job.say(7, NodeStopped{0, {}}).only<EndJob>().job_result;
+  CHECK(job_result.outcome == JobResult::Outcome::kFailed);
+  CHECK(job_result.reason == "cannot execute x");
+  CHECK(job_result.restarts_used == 0);
 }
 
 TEST_CASE("a worker that fails after others have succeeded restarts them all") {
@@ -249,20 +250,20 @@ TEST_CASE("a coordinator that is back within the lease takes over what its agent
   CHECK(after.coordinator.state() == Coordinator::State::kRunning);
   CHECK(after.coordinator.incarnation() == before.coordinator.incarnation());
   after.say(1, WorkersSucceeded{0});
-  CHECK(after.say(2, WorkersSucceeded{0}).to<EndJob>(1).verdict.restarts_used == 2);
+  CHECK(after.say(2, WorkersSucceeded{0}).to<EndJob>(1).job_result.restarts_used == 2);
 }
 
 TEST_CASE("a verdict that one agent has heard reaches all through the coordinator that comes after") {
   Job after(nodes(2, 2), {}, {.term = 2, .incarnation = 99, .now_ms = 500});
   NodeJoins knows = after.joiner(1);
-  knows.facts = {.incarnation = 5, .term = 1, .round = 3, .verdict = Verdict{.round = 3}};
+  knows.facts = {.incarnation = 5, .term = 1, .round = 3, .job_result = JobResult{.round = 3}};
   after.on(Introduced{5, 1});
-  CHECK(after.say(1, knows).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
-  after.say(1, VerdictHeard{});
+  CHECK(after.say(1, knows).only<EndJob>().job_result.outcome == JobResult::Outcome::kSucceeded);
+  after.say(1, JobResultHeard{});
   NodeJoins other = after.joiner(2);
   other.facts = {.incarnation = 5, .term = 1, .round = 3, .activity = AgentFacts::Activity::kSucceeded};
-  CHECK(after.say(2, other).only<EndJob>().verdict.outcome == Verdict::Outcome::kSucceeded);
-  CHECK(after.say(2, VerdictHeard{}).all<Dismiss>().empty());  // other nodes may still look for it
+  CHECK(after.say(2, other).only<EndJob>().job_result.outcome == JobResult::Outcome::kSucceeded);
+  CHECK(after.say(2, JobResultHeard{}).all<Dismiss>().empty());  // other nodes may still look for it
   CHECK(after.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 
@@ -271,7 +272,7 @@ TEST_CASE("a verdict of a coordinator before the one that has formed the round i
     Job job(nodes(2, 2), {}, {.term = 7, .incarnation = 5});
     job.run({1, 2});
     NodeJoins knows = job.joiner(3);
-    knows.facts = {.incarnation = 5, .term = 1, .round = 0, .verdict = Verdict{.round = 0, .term = given}};
+    knows.facts = {.incarnation = 5, .term = 1, .round = 0, .job_result = JobResult{.round = 0, .term = given}};
     job.say(3, knows);
     CHECK((job.coordinator.state() == Coordinator::State::kEnding) == (given == 7));
   }

@@ -32,7 +32,7 @@ inline protocol::AgentFacts facts_of(const protocol::PrepareRound& round, protoc
           .losses = round.losses,
           .membership = round.membership,
           .birth_ms = round.fence.birth_ms,
-          .carried = round.carried};
+          .transferred = round.transferred};
 }
 
 inline protocol::WorkerFailure failure(int rank, std::int64_t wall_ms, bool stopped_by_us = false) {
@@ -80,7 +80,7 @@ struct Answer {
     for (const Effect& effect : effects) {
       const auto* send = std::get_if<Send>(&effect);
       const bool is_news = send != nullptr && std::holds_alternative<protocol::Awaiting>(send->message);
-      const bool is_ours = std::holds_alternative<Note>(effect) || std::holds_alternative<TryDoor>(effect);
+      const bool is_ours = std::holds_alternative<Note>(effect) || std::holds_alternative<TryPeerPort>(effect);
       if (!is_news && !is_ours) return false;
     }
     return true;
@@ -109,10 +109,10 @@ struct Job {
   // The doors that are tried answer at once.
   Answer on(const Event& event) {
     Answer answer{coordinator.on_event(event, now_ms)};
-    for (std::size_t i = 0; i < answer.effects.size() && doors_answer; ++i) {
-      const auto* door = std::get_if<TryDoor>(&answer.effects[i]);
-      if (door == nullptr) continue;
-      const Effects more = coordinator.on_event(DoorTried{door->agent, door->addresses}, now_ms);
+    for (std::size_t i = 0; i < answer.effects.size() && peer_ports_answer; ++i) {
+      const auto* peer_port = std::get_if<TryPeerPort>(&answer.effects[i]);
+      if (peer_port == nullptr) continue;
+      const Effects more = coordinator.on_event(PeerPortTried{peer_port->agent, peer_port->addresses}, now_ms);
       answer.effects.insert(answer.effects.end(), more.begin(), more.end());
     }
     return answer;
@@ -122,16 +122,16 @@ struct Job {
   }
 
   protocol::NodeJoins joiner(protocol::AgentId agent, int workers = 1) const {
-    const bool has_door = rules.failover == protocol::JobRules::Failover::kMajority;
+    const bool has_peer_port = rules.failover == protocol::JobRules::Failover::kMajority;
     return {.local_world_size = workers,
             .role = "default",
             .agent = agent,
             .address = "node" + std::to_string(agent),
             .terms = terms,
             .rules = rules,
-            .addresses = has_door ? "10.0.0." + std::to_string(agent) : "",
+            .addresses = has_peer_port ? "10.0.0." + std::to_string(agent) : "",
             .check = check_rules,
-            .door = static_cast<std::uint16_t>(has_door ? 4000 : 0)};
+            .peer_port = static_cast<std::uint16_t>(has_peer_port ? 4000 : 0)};
   }
   Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
 
@@ -177,15 +177,15 @@ struct Job {
     votes = true;
     const protocol::Round round = {facts.term, facts.round, facts.membership, facts.place.node_count, 0};
     Answer all =
-        on(PromiseReceived{session, now_ms,
-                           protocol::Testimony{.rounds = {{round, facts.place.node_rank, true}},
-                                               .others_may_run_for_ms = coordinator.config().lease.over_ms()}});
+        on(LeaseAckReceived{session, now_ms,
+                            protocol::VoterState{.rounds = {{round, facts.place.node_rank, true}},
+                                                 .others_may_run_for_ms = coordinator.config().lease.over_ms()}});
     std::vector<protocol::NodeId> asked;
     for (const Effect& effect : all.effects) {
       if (const auto* ask = std::get_if<Ask>(&effect)) asked.push_back(ask->to);
     }
     for (const protocol::NodeId voter : asked) {
-      Answer answer = on(PromiseReceived{voter, now_ms, {}});
+      Answer answer = on(LeaseAckReceived{voter, now_ms, {}});
       all.effects.insert(all.effects.end(), answer.effects.begin(), answer.effects.end());
     }
     return all;
@@ -194,7 +194,7 @@ struct Job {
   void keep_alive(const std::vector<protocol::NodeId>& sessions) {
     for (const protocol::NodeId session : sessions) {
       on(KeepAliveReceived{session});
-      if (votes) on(PromiseReceived{session, now_ms, {}});
+      if (votes) on(LeaseAckReceived{session, now_ms, {}});
     }
   }
   // Lets time pass, while these sessions keep alive every 100 ms.
@@ -213,7 +213,7 @@ struct Job {
   health::CheckRules check_rules;
   Coordinator coordinator;
   std::int64_t now_ms;
-  bool doors_answer = true;
+  bool peer_ports_answer = true;
   bool votes = false;
 };
 

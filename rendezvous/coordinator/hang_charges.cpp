@@ -30,19 +30,19 @@ HangCharges::Decision HangCharges::charge(const Hang& hang) {
   const std::vector<Charge> before = charges_;
   ++used_;
   if (is_node) {
-    for (const Blamed& blamed : hang.blamed) {
-      Charge& charge = charge_of(blamed.node);
+    for (const Charged& charged : hang.charged) {
+      Charge& charge = charge_of(charged.node);
       charge.times = std::min(charge.times + 1, kSoftCharges);
-      if (!blamed.place.empty()) charge.place = blamed.place;
+      if (!charged.place.empty()) charge.place = charged.place;
     }
   }
-  for (const Blamed& blamed : hang.blamed) {
-    if (hang.fault != Fault::kSoft || blamed.place.empty()) continue;
+  for (const Charged& charged : hang.charged) {
+    if (hang.fault != Fault::kSoft || charged.place.empty()) continue;
     const auto other = std::ranges::find_if(
-        before, [&](const Charge& known) { return known.place == blamed.place && known.node != blamed.node; });
+        before, [&](const Charge& known) { return known.place == charged.place && known.node != charged.node; });
     if (other == before.end()) continue;
     decision.fatal = format("the script is at fault, and no node: ranks on {} and on {} have hung at the same line, {}",
-                            printable(other->node), printable(blamed.node), printable(blamed.place));
+                            printable(other->node), printable(charged.node), printable(charged.place));
     decision.action = "the job ends: " + decision.fatal;
     return decision;
   }
@@ -55,19 +55,19 @@ HangCharges::Decision HangCharges::charge(const Hang& hang) {
   std::vector<std::string> names, kept;
   int standbys = hang.standbys;
   int left = hang.nodes + hang.standbys;
-  for (const Blamed& blamed : hang.blamed) {
+  for (const Charged& charged : hang.charged) {
     if (!is_node) break;
     const bool is_hard = hang.fault == Fault::kHard;
     const bool is_replaced = standbys > 0;
-    if (!is_hard && !is_replaced && charge_of(blamed.node).times < kSoftCharges) continue;
+    if (!is_hard && !is_replaced && charge_of(charged.node).times < kSoftCharges) continue;
     if (!is_hard && left - 1 < hang.least) {
-      kept.push_back(blamed.name);
+      kept.push_back(charged.name);
       continue;
     }
     --left;
     standbys -= is_replaced ? 1 : 0;
-    decision.out.push_back(blamed.node);
-    names.push_back(blamed.name);
+    decision.out.push_back(charged.node);
+    names.push_back(charged.name);
   }
   if (left <= 0) {
     decision.fatal = format("no node is left: {} is at fault for a hang", some_of(names));

@@ -39,17 +39,17 @@ class HangCharges {
   };
 
   // A hang, of which a verdict is known.
-  struct Blamed {
+  struct Charged {
     std::string node;        // its identity
     std::string name;        // for messages
     std::string place = {};  // as in Charge
   };
   struct Hang {
     hang::Fault fault = hang::Fault::kNone;
-    std::vector<Blamed> blamed = {};  // each node once
-    int nodes = 0;                    // of the round
-    int standbys = 0;                 // further ones, which wait for a place
-    int least = 0;                    // with fewer the job has no round
+    std::vector<Charged> charged = {};  // each node once
+    int nodes = 0;                      // of the round
+    int standbys = 0;                   // further ones, which wait for a place
+    int least = 0;                      // with fewer the job has no round
   };
   struct Decision {
     std::vector<std::string> out = {};  // identities of the nodes that leave the job

@@ -15,9 +15,9 @@ struct Job {
   explicit Job(int limit = 3, int of_nodes = 4, int at_least = 1) : nodes(of_nodes), least(at_least) {
     charges.allow(limit);
   }
-  HangCharges::Decision blames(Fault fault, const Strings& names, const std::string& place = {}) {
+  HangCharges::Decision charge(Fault fault, const Strings& names, const std::string& place = {}) {
     HangCharges::Hang hang{.fault = fault, .nodes = nodes, .standbys = standbys, .least = least};
-    for (const std::string& name : names) hang.blamed.push_back({name, "node " + name, place});
+    for (const std::string& name : names) hang.charged.push_back({name, "node " + name, place});
     return charges.charge(hang);
   }
   HangCharges charges;
@@ -28,12 +28,12 @@ struct Job {
 
 TEST_CASE("a hard fault costs the node its place at once, a soft one the second time") {
   Job job;
-  CHECK(job.blames(Fault::kHard, {"a"}).out == Strings{"a"});
-  const auto first = job.blames(Fault::kSoft, {"b"});
+  CHECK(job.charge(Fault::kHard, {"a"}).out == Strings{"a"});
+  const auto first = job.charge(Fault::kSoft, {"b"});
   CHECK(first.out.empty());
   CHECK(first.fatal.empty());
   CHECK(first.action == "restart (hang 2 of 3)");
-  const auto second = job.blames(Fault::kSoft, {"b"});
+  const auto second = job.charge(Fault::kSoft, {"b"});
   CHECK(second.out == Strings{"b"});
   CHECK(second.action == "restart, without node b (hang 3 of 3)");
 }
@@ -41,68 +41,68 @@ TEST_CASE("a hard fault costs the node its place at once, a soft one the second 
 TEST_CASE("a node with a soft fault is replaced at once where another stands by") {
   Job job;
   job.standbys = 1;
-  // There is one for one of the two.
-  CHECK(job.blames(Fault::kSoft, {"a", "b"}).out == Strings{"a"});
+  // One standby is there for the two nodes.
+  CHECK(job.charge(Fault::kSoft, {"a", "b"}).out == Strings{"a"});
 }
 
 TEST_CASE("who is at fault without a node costs nobody his place") {
   Job job;
   for (const Fault fault : {Fault::kNone, Fault::kScript}) {
-    const auto decision = job.blames(fault, {"a"});
+    const auto decision = job.charge(fault, {"a"});
     CHECK(decision.out.empty());
     CHECK(decision.fatal.empty());
   }
-  CHECK(job.blames(Fault::kSoft, {"a"}).out.empty());
+  CHECK(job.charge(Fault::kSoft, {"a"}).out.empty());
 }
 
 TEST_CASE("a hang more than the budget has ends the job") {
   Job job(1);
-  CHECK(job.blames(Fault::kNone, {}).fatal.empty());
-  CHECK(job.blames(Fault::kNone, {}).fatal == "the job has hung 2 times, and hang_restarts=1 allows 1");
+  CHECK(job.charge(Fault::kNone, {}).fatal.empty());
+  CHECK(job.charge(Fault::kNone, {}).fatal == "the job has hung 2 times, and hang_restarts=1 allows 1");
   Job none(0);
-  CHECK(none.blames(Fault::kHard, {"a"}).fatal == "the job has hung 1 time, and hang_restarts=0 allows 0");
+  CHECK(none.charge(Fault::kHard, {"a"}).fatal == "the job has hung 1 time, and hang_restarts=0 allows 0");
 }
 
 TEST_CASE("the same line on another node is the script's fault, but not on the same node, and not in the same hang") {
   Job job;
-  CHECK(job.blames(Fault::kSoft, {"a", "b"}, "load_batch data.py:88").fatal.empty());
-  CHECK(job.blames(Fault::kSoft, {"a"}, "load_batch data.py:90").fatal.empty());
-  const auto script = job.blames(Fault::kSoft, {"c"}, "load_batch data.py:88");
+  CHECK(job.charge(Fault::kSoft, {"a", "b"}, "load_batch data.py:88").fatal.empty());
+  CHECK(job.charge(Fault::kSoft, {"a"}, "load_batch data.py:90").fatal.empty());
+  const auto script = job.charge(Fault::kSoft, {"c"}, "load_batch data.py:88");
   CHECK(script.out.empty());
   CHECK(script.fatal ==
         "the script is at fault, and no node: ranks on b and on c have hung at the same line, "
         "load_batch data.py:88");
   Job same;
-  same.blames(Fault::kSoft, {"a"}, "load_batch data.py:88");
-  CHECK(same.blames(Fault::kSoft, {"a"}, "load_batch data.py:88").out == Strings{"a"});
+  same.charge(Fault::kSoft, {"a"}, "load_batch data.py:88");
+  CHECK(same.charge(Fault::kSoft, {"a"}, "load_batch data.py:88").out == Strings{"a"});
   Job unknown;
-  unknown.blames(Fault::kSoft, {"a"});
-  CHECK(unknown.blames(Fault::kSoft, {"b"}).fatal.empty());
+  unknown.charge(Fault::kSoft, {"a"});
+  CHECK(unknown.charge(Fault::kSoft, {"b"}).fatal.empty());
 }
 
 TEST_CASE("for a suspicion no job gets fewer nodes than it needs, for a fault of hardware it does") {
   Job job(5, 4, 4);
-  job.blames(Fault::kSoft, {"a"});
-  const auto kept = job.blames(Fault::kSoft, {"a"});
+  job.charge(Fault::kSoft, {"a"});
+  const auto kept = job.charge(Fault::kSoft, {"a"});
   CHECK(kept.out.empty());
   CHECK(kept.action == "restart (hang 2 of 5); node a stays, since without it the job had fewer nodes than it needs");
-  CHECK(job.blames(Fault::kHard, {"a"}).out == Strings{"a"});
+  CHECK(job.charge(Fault::kHard, {"a"}).out == Strings{"a"});
 }
 
 TEST_CASE("where no node is left the job ends") {
   Job job(3, 1);
-  CHECK(job.blames(Fault::kHard, {"a"}).fatal == "no node is left: node a is at fault for a hang");
+  CHECK(job.charge(Fault::kHard, {"a"}).fatal == "no node is left: node a is at fault for a hang");
 }
 
 TEST_CASE("the next coordinator knows what was charged, whatever it is sent") {
   Job first;
-  first.blames(Fault::kSoft, {"a"}, "load_batch data.py:88");
+  first.charge(Fault::kSoft, {"a"}, "load_batch data.py:88");
   HangCharges next;
   next.allow(3);
   next.restore(first.charges.record());
   CHECK(next.record() == first.charges.record());
-  CHECK(next.charge({.fault = Fault::kSoft, .blamed = {{"a", "node a"}}, .nodes = 4, .least = 1}).out == Strings{"a"});
-  // What is known is not forgotten for an older record.
+  CHECK(next.charge({.fault = Fault::kSoft, .charged = {{"a", "node a"}}, .nodes = 4, .least = 1}).out == Strings{"a"});
+  // An older record takes no charge away.
   next.restore(first.charges.record());
   CHECK(next.used() == 2);
   HangCharges hostile;
@@ -114,11 +114,11 @@ TEST_CASE("the next coordinator knows what was charged, whatever it is sent") {
 
 TEST_CASE("so many nodes are remembered that their record can be handed on, those that were blamed last") {
   Job job(1'000'000, 1000);
-  for (std::size_t i = 0; i < 2 * limits::kHangCharges; ++i) job.blames(Fault::kSoft, {format("node{:03}", i)});
+  for (std::size_t i = 0; i < 2 * limits::kHangCharges; ++i) job.charge(Fault::kSoft, {format("node{:03}", i)});
   const auto record = job.charges.record();
   CHECK(record.charges.size() == limits::kHangCharges);
   CHECK(record.charges.back().node == "node127");
-  job.blames(Fault::kSoft, {std::string(limits::kHangChargesBytes, 'x')});
+  job.charge(Fault::kSoft, {std::string(limits::kHangChargesBytes, 'x')});
   CHECK(job.charges.record().charges.size() == 1);
 }
 

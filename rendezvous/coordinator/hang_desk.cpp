@@ -18,9 +18,9 @@ using namespace protocol;
 using hang::Fact;
 using hang::HangState;
 using hang::RankRuns;
+using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-using membership::Standing;
 
 namespace {
 
@@ -78,7 +78,7 @@ bool holds(const HangFacts& facts, Fact fact) {
 }
 
 bool is_in_round(const Node& node) {
-  return node.standing() == Standing::kMember || node.standing() == Standing::kDone;
+  return node.member_state() == MemberState::kMember || node.member_state() == MemberState::kDone;
 }
 
 // What is known of a node that has left, since all its workers have succeeded.
@@ -127,45 +127,45 @@ void HangDesk::follow(const JobRules& rules) {
   watch_ = watch_ ? hang::HangWatch(settings_, watch_->record(0), 0) : hang::HangWatch(settings_);
 }
 
-void HangDesk::inherit(CarriedHang carried, std::int64_t unix_ms) {
+void HangDesk::inherit(TransferredHang transferred, std::int64_t unix_ms) {
   // Without an alarm there may have been progress since, of which nobody has told: the limit begins with the new
   // coordinator, so that it takes no round that goes on for one that hangs.
-  const HangState state = carried.record.state;
+  const HangState state = transferred.record.state;
   const bool is_alarm =
       state == HangState::kConfirmed || state == HangState::kCollecting || state == HangState::kJudged;
-  const std::int64_t since_ms = is_alarm ? std::clamp<std::int64_t>(unix_ms - carried.unix_ms, 0, kOldestMs) : 0;
-  const std::int64_t silent_ms = is_alarm ? std::clamp<std::int64_t>(carried.record.silent_ms, 0, kOldestMs) : 0;
-  carried.record.silent_ms = silent_ms + since_ms;
-  carried.unix_ms = unix_ms;
-  charges_.restore(carried.charges);
-  suspects_links_ = carried.suspects_links;
-  inherited_ = std::move(carried);
+  const std::int64_t since_ms = is_alarm ? std::clamp<std::int64_t>(unix_ms - transferred.unix_ms, 0, kOldestMs) : 0;
+  const std::int64_t silent_ms = is_alarm ? std::clamp<std::int64_t>(transferred.record.silent_ms, 0, kOldestMs) : 0;
+  transferred.record.silent_ms = silent_ms + since_ms;
+  transferred.unix_ms = unix_ms;
+  charges_.restore(transferred.charges);
+  suspects_links_ = transferred.suspects_links;
+  inherited_ = std::move(transferred);
 }
 
-std::optional<CarriedHang> HangDesk::hand_over(std::int64_t now_ms, std::int64_t unix_ms) const {
+std::optional<TransferredHang> HangDesk::transfer(std::int64_t now_ms, std::int64_t unix_ms) const {
   if (!watch_) return {};
   // What has not been taken up goes on to the next one.
   if (inherited_ && !round_) {
-    CarriedHang carried = *inherited_;
-    if (!ending_ || ending_->round != carried.round) return carried;
-    Ending both{carried.round, std::move(carried.out)};
+    TransferredHang transferred = *inherited_;
+    if (!ending_ || ending_->round != transferred.round) return transferred;
+    Ending both{transferred.round, std::move(transferred.out)};
     for (const int node_rank : ending_->out) both.leave_out(node_rank);
-    carried.out = std::move(both.out);
-    return carried;
+    transferred.out = std::move(both.out);
+    return transferred;
   }
   const Ending ending = ending_.value_or(Ending{});
-  return CarriedHang{.record = watch_->record(now_ms),
-                     .round = round_.value_or(ending.round),
-                     .unix_ms = unix_ms,
-                     .charges = charges_.record(),
-                     .ends = ending_.has_value(),
-                     .suspects_links = suspects_links_,
-                     .out = ending.out};
+  return TransferredHang{.record = watch_->record(now_ms),
+                         .round = round_.value_or(ending.round),
+                         .unix_ms = unix_ms,
+                         .charges = charges_.record(),
+                         .ends = ending_.has_value(),
+                         .suspects_links = suspects_links_,
+                         .out = ending.out};
 }
 
 void HangDesk::Ending::leave_out(int node_rank) {
   const bool is_known = std::ranges::find(out, node_rank) != out.end();
-  if (!is_known && out.size() < limits::kCarriedHosts) out.push_back(node_rank);
+  if (!is_known && out.size() < limits::kTransferredHosts) out.push_back(node_rank);
 }
 
 bool HangDesk::ends(RoundNumber round) const {
@@ -187,7 +187,7 @@ void HangDesk::has_handed_stuck(std::int64_t now_ms) {
   if (std::exchange(has_stuck_, false)) stuck_handed_ms_ = now_ms;
 }
 
-const CarriedHang* HangDesk::was_ending(RoundNumber round) const {
+const TransferredHang* HangDesk::was_ending(RoundNumber round) const {
   return inherited_ && inherited_->ends && inherited_->round == round ? &*inherited_ : nullptr;
 }
 
@@ -273,7 +273,7 @@ void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, 
   sections_.heard(agent, {now.now_ms - age_ms, said.rank, said.section});
   const SilentSections::Silent* const longest = sections_.longest([&](AgentId each) {
     const auto found = now.roster.nodes().find(each);
-    return found != now.roster.nodes().end() && found->second.standing() == Standing::kMember;
+    return found != now.roster.nodes().end() && found->second.member_state() == MemberState::kMember;
   });
   if (longest == nullptr) return;
   section_rank_ = longest->rank;
@@ -423,7 +423,7 @@ bool HangDesk::may_restart(const hang::Collect& why) const {
 // Charges who is blamed, and has the round end. Returns what is done, as a clause.
 std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now) {
   HangCharges::Hang hang{
-      .fault = verdict.fault, .nodes = static_cast<int>(now.roster.count(Standing::kMember)), .least = now.least};
+      .fault = verdict.fault, .nodes = static_cast<int>(now.roster.count(MemberState::kMember)), .least = now.least};
   std::map<AgentId, std::string> whys;
   for (const hang::HangCulprit& culprit : verdict.culprits) {
     const auto found = std::ranges::find_if(members_, [&](const auto& each) {
@@ -435,14 +435,14 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
     const std::string identity = node->second.identity();
     const std::string subject = culprit.rank >= 0 ? format("rank {} hung: ", culprit.rank) : "";
     whys.emplace(found->first, subject + culprit.why);
-    if (std::ranges::find(hang.blamed, identity, &HangCharges::Blamed::node) == hang.blamed.end())
-      hang.blamed.push_back({identity, node->second.name(), culprit.place});
+    if (std::ranges::find(hang.charged, identity, &HangCharges::Charged::node) == hang.charged.end())
+      hang.charged.push_back({identity, node->second.name(), culprit.place});
   }
   // A node that was started again on a host that is blamed replaces nobody.
   hang.standbys = static_cast<int>(std::ranges::count_if(now.roster.nodes(), [&](const auto& entry) {
     const Node& other = entry.second;
-    return other.standing() == Standing::kReady &&
-           std::ranges::find(hang.blamed, other.identity(), &HangCharges::Blamed::node) == hang.blamed.end();
+    return other.member_state() == MemberState::kReady &&
+           std::ranges::find(hang.charged, other.identity(), &HangCharges::Charged::node) == hang.charged.end();
   }));
   HangCharges::Decision decision = charges_.charge(hang);
   End end{.because = format("the job hung: {}", verdict.cause),

@@ -23,7 +23,7 @@
 namespace elastic::coordinator {
 
 // What is handed to the next coordinator of how the job is watched. It is as of a Unix time, since clocks differ.
-struct CarriedHang {
+struct TransferredHang {
   hang::HangRecord record = {};
   protocol::RoundNumber round = 0;
   std::int64_t unix_ms = 0;
@@ -31,11 +31,11 @@ struct CarriedHang {
   bool ends = false;            // the round is to end for its hang
   bool suspects_links = false;  // HangDesk::suspects_links()
   std::vector<int> out = {};    // with `ends`: the node ranks of those that are out of the job when the round has ended
-  bool operator==(const CarriedHang&) const = default;
+  bool operator==(const TransferredHang&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "record", v.record, "round", v.round, "unix_ms", v.unix_ms, "charges", v.charges, "ends", v.ends);
     each(io, "suspects_links", v.suspects_links);
-    io("out", v.out, at_most(limits::kCarriedHosts));
+    io("out", v.out, at_most(limits::kTransferredHosts));
   }
 };
 
@@ -88,9 +88,9 @@ class HangDesk {
   // The rules of the job. What was learned under others is kept.
   void follow(const protocol::JobRules& rules);
   // An earlier coordinator of the job has handed this over. `unix_ms`: now.
-  void inherit(CarriedHang carried, std::int64_t unix_ms);
+  void inherit(TransferredHang transferred, std::int64_t unix_ms);
   // What to hand over. Nothing where hangs are not looked for.
-  std::optional<CarriedHang> hand_over(std::int64_t now_ms, std::int64_t unix_ms) const;
+  std::optional<TransferredHang> transfer(std::int64_t now_ms, std::int64_t unix_ms) const;
   // What is to be handed over differs so much from what was handed over last that the successor should get it now. Asks
   // once for each such change.
   bool has_news(std::int64_t now_ms);
@@ -105,7 +105,7 @@ class HangDesk {
   void has_handed_stuck(std::int64_t now_ms);
 
   // What was handed over, if it says that this round is to end for its hang; null: it does not.
-  const CarriedHang* was_ending(protocol::RoundNumber round) const;
+  const TransferredHang* was_ending(protocol::RoundNumber round) const;
 
   // Workers of this round run, on the nodes that are in it.
   void round_runs(protocol::RoundNumber round, Now now, Effects& out);
@@ -168,15 +168,15 @@ class HangDesk {
   // A round that is to end for its hang, or has ended for it.
   struct Ending {
     protocol::RoundNumber round = 0;
-    std::vector<int> out = {};  // node ranks of those that are out when it has ended; at most limits::kCarriedHosts
+    std::vector<int> out = {};  // node ranks of those that are out when it has ended; at most limits::kTransferredHosts
     void leave_out(int node_rank);
   };
   std::optional<Ending> ending_;  // until another round runs
   bool has_stuck_ = false;        // leave_out() has told what the successor does not know
   std::optional<std::int64_t> stuck_handed_ms_;
   bool suspects_links_ = false;
-  std::optional<hang::HangWatch> watch_;  // nothing: hangs are not looked for
-  std::optional<CarriedHang> inherited_;  // until its round runs
+  std::optional<hang::HangWatch> watch_;      // nothing: hangs are not looked for
+  std::optional<TransferredHang> inherited_;  // until its round runs
   std::optional<protocol::RoundNumber> round_;
   std::int32_t world_size_ = 0;
   std::map<protocol::AgentId, Member> members_;          // of the round

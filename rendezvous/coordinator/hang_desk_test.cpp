@@ -14,8 +14,8 @@ using testing::Answer;
 using testing::job_terms;
 using testing::kLimitMs;
 using testing::kSuspectMs;
+using testing::NextLeader;
 using testing::report_of;
-using testing::Successor;
 using testing::Watched;
 using testing::watching;
 
@@ -361,8 +361,8 @@ TEST_CASE("a coordinator that takes over while evidence is collected collects it
   const Answer asked = job.wait(kSuspectMs + 100);
   const auto kept = asked.all<KeepState>();
   REQUIRE(kept.size() == 2);
-  CHECK(kept[0].second.carried.number > 0);
-  Successor after(job, kept[0].second.carried);
+  CHECK(kept[0].second.transferred.number > 0);
+  NextLeader after(job, kept[0].second.transferred);
   const auto again = after.answer.all<CollectEvidence>();
   REQUIRE(again.size() == 2);
   CHECK(again[0].second.silent_ms >= kSuspectMs);
@@ -395,7 +395,7 @@ TEST_CASE(
   REQUIRE(asked.all<CollectEvidence>().size() == kNodes);
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     protocol::test::Dice dice(seed);
-    Successor after(job, asked.all<KeepState>().front().second.carried);
+    NextLeader after(job, asked.all<KeepState>().front().second.transferred);
     const auto again = after.answer.all<CollectEvidence>();
     REQUIRE(again.size() == kNodes);
     const bool hears_of_culprit = seed != 3;
@@ -425,7 +425,7 @@ TEST_CASE("a coordinator that takes over a round without an alarm watches it, fr
   REQUIRE(kept.size() == 2);
   CHECK(job.step(1, 2).all<KeepState>().empty());
   // There may have been progress all the time since.
-  Successor after(job, kept[0].second.carried, 3'600'000);
+  NextLeader after(job, kept[0].second.transferred, 3'600'000);
   CHECK(after.next.pass_with(job.sessions, kSuspectMs - 100).all<CollectEvidence>().empty());
   CHECK(after.next.pass_with(job.sessions, 200).all<CollectEvidence>().size() == 2);
 }
@@ -434,7 +434,7 @@ TEST_CASE("the time between two coordinators is no gap that is learned") {
   Watched job(2, watching(std::nullopt));
   const auto kept = job.step(1, 1).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor after(job, kept[0].second.carried, 3'600'000);
+  NextLeader after(job, kept[0].second.transferred, 3'600'000);
   const ProgressOfRank made{.rank = 0, .step = 2, .phase = progress::Phase::kTrain};
   after.next.say(1, NodeProgress{*job.coordinator.round(), made, made, 1});
   CHECK(after.next.coordinator.hang().status(after.next.now_ms).limit ==
@@ -446,7 +446,7 @@ TEST_CASE("a coordinator that takes over after the verdict does not tell it agai
   job.step(1, 1);
   const auto kept = job.all_tell(job.hang()).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor after(job, kept[0].second.carried, 1'000);
+  NextLeader after(job, kept[0].second.transferred, 1'000);
   CHECK(after.next.pass_with(job.sessions, 60'000).all<CollectEvidence>().empty());
   const ProgressOfRank made{.rank = 0, .step = 2};
   const auto over = after.next.say(1, NodeProgress{*job.coordinator.round(), made, made, 1}).all<HangOver>();
@@ -463,9 +463,9 @@ TEST_CASE("what was learned goes to the next round and the next coordinator") {
   job.step(1, 4);
   job.fail(1, testing::failure(0, 1));
   job.stop(1, {testing::failure(0, 1)});
-  const Carried carried = job.stop(2).all<PrepareRound>().at(0).second.carried;
+  const Transferred transferred = job.stop(2).all<PrepareRound>().at(0).second.transferred;
   job.open_store();
-  Successor after(job, carried);
+  NextLeader after(job, transferred);
   const ProgressOfRank made{.rank = 0, .step = 1, .phase = progress::Phase::kTrain};
   after.next.say(1, NodeProgress{1, made, made, 1});
   const auto limit = after.next.coordinator.hang().status(after.next.now_ms).limit;

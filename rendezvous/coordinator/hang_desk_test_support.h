@@ -84,11 +84,11 @@ inline Json report_of(const protocol::HangTold& told) {
 
 // The coordinator of `job` is lost, and another one, for which its agents vote, takes over from what they bring: all
 // run, unless `become` says what has become of one.
-struct Successor {
-  Successor(Watched& job, const protocol::Carried& carried, std::int64_t after_ms = 0,
-            Coordinator::State state = Coordinator::State::kRunning,
-            const std::function<void(protocol::NodeJoins&)>& become = {},
-            std::unique_ptr<health::CheckPlan> check = health::no_check())
+struct NextLeader {
+  NextLeader(Watched& job, const protocol::Transferred& transferred, std::int64_t after_ms = 0,
+             Coordinator::State state = Coordinator::State::kRunning,
+             const std::function<void(protocol::NodeJoins&)>& become = {},
+             std::unique_ptr<health::CheckPlan> check = health::no_check())
       : next(job.terms, voting(job.rules),
              {.term = 2,
               .now_ms = job.now_ms + after_ms,
@@ -107,7 +107,7 @@ struct Successor {
                      .activity = protocol::AgentFacts::Activity::kRunning,
                      .place = node.place,
                      .membership = 1,
-                     .carried = voting(carried)};
+                     .transferred = voting(transferred)};
       if (become) become(joins);
       for (Answer& more : std::array{next.say(session, joins), next.vote(session, joins.facts)}) {
         answer.effects.insert(answer.effects.end(), more.effects.begin(), more.effects.end());
@@ -120,12 +120,12 @@ struct Successor {
     rules.failover = protocol::JobRules::Failover::kMajority;
     return rules;
   }
-  static protocol::Carried voting(protocol::Carried carried) {
-    if (auto state = decode(carried.state)) {
+  static protocol::Transferred voting(protocol::Transferred transferred) {
+    if (auto state = decode(transferred.state)) {
       state->rules = voting(state->rules);
-      carried.state = encode(*state);
+      transferred.state = encode(*state);
     }
-    return carried;
+    return transferred;
   }
   Job next;
   Answer answer;

@@ -13,8 +13,8 @@ using namespace protocol;
 using testing::Answer;
 using testing::kLimitMs;
 using testing::kSuspectMs;
+using testing::NextLeader;
 using testing::report_of;
-using testing::Successor;
 using testing::Watched;
 using testing::watching;
 
@@ -111,7 +111,7 @@ TEST_CASE("a node that is blamed twice is out, and its host is let in no more") 
   joins.address = "node2";
   const auto back = job.say(9, joins).all<Rejected>();
   REQUIRE(back.size() == 1);
-  CHECK(back[0].second.why == Rejected::Why::kExcluded);
+  CHECK(back[0].second.why == Rejected::Why::kEvicted);
   CHECK(back[0].second.reason.starts_with("the job hung, and a node of its host is out for that"));
 }
 
@@ -165,9 +165,9 @@ class TwoPhases : public health::CheckPlan {
                                   const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), "check");
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
-                           const std::vector<health::CheckResults>& results) const override {
-    std::vector<Unfit> found;
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>& nodes,
+                                   const std::vector<health::CheckResults>& results) const override {
+    std::vector<Unhealthy> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (results.back().at(rank) == "bad") found.push_back({static_cast<int>(rank), "its link is bad"});
     }
@@ -231,9 +231,10 @@ TEST_CASE("a node that the check after a hang finds unfit is out, and the others
 }
 
 // A coordinator that takes over from that of `job`, whose nodes bring this state and do this.
-Successor taken_over(Linked& job, const Carried& carried, AgentFacts::Activity activity, Coordinator::State state) {
+NextLeader taken_over(Linked& job, const Transferred& transferred, AgentFacts::Activity activity,
+                      Coordinator::State state) {
   return {job,
-          carried,
+          transferred,
           1'000,
           state,
           [&](NodeJoins& joins) { joins.facts.activity = activity; },
@@ -245,8 +246,8 @@ TEST_CASE("a coordinator that takes over while the round ends has all nodes chec
   job.step(1, 1);
   const auto kept = job.all_tell(job.hang()).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor taken =
-      taken_over(job, kept[0].second.carried, AgentFacts::Activity::kRunning, Coordinator::State::kStopping);
+  NextLeader taken =
+      taken_over(job, kept[0].second.transferred, AgentFacts::Activity::kRunning, Coordinator::State::kStopping);
   taken.next.stop(1);
   CHECK(taken.next.stop(2).all<RunCheck>().size() == 2);
 }
@@ -256,14 +257,14 @@ TEST_CASE("a check after a hang that its coordinator did not live to see the end
   const auto prepared = job.hangs().all<PrepareRound>();
   REQUIRE(prepared.size() == 2);
   job.done(1, 0);
-  const Carried carried = prepared[0].second.carried;
+  const Transferred transferred = prepared[0].second.transferred;
   {
-    Successor taken = taken_over(job, carried, AgentFacts::Activity::kPreparing, Coordinator::State::kStopping);
+    NextLeader taken = taken_over(job, transferred, AgentFacts::Activity::kPreparing, Coordinator::State::kStopping);
     taken.next.stop(1);
     CHECK(taken.next.stop(2).all<RunCheck>().size() == 2);
   }
   // The round runs, so that all have passed.
-  Successor taken = taken_over(job, carried, AgentFacts::Activity::kRunning, Coordinator::State::kRunning);
+  NextLeader taken = taken_over(job, transferred, AgentFacts::Activity::kRunning, Coordinator::State::kRunning);
   taken.next.fail(1, testing::failure(0, 1));
   taken.next.stop(1, {testing::failure(0, 1)});
   const Answer again = taken.next.stop(2);
@@ -339,8 +340,8 @@ TEST_CASE("a hang more than hang_restarts allows ends the job, with both reasons
   job.stop(1);
   const auto ended = job.stop(2).all<EndJob>();
   REQUIRE(ended.size() == 2);
-  CHECK(ended[0].second.verdict.outcome == Outcome::kFailed);
-  CHECK(ended[0].second.verdict.reason ==
+  CHECK(ended[0].second.job_result.outcome == Outcome::kFailed);
+  CHECK(ended[0].second.job_result.reason ==
         "the job has hung 1 time, and hang_restarts=0 allows 0; rank 3 (node node2) is not in the collective that "
         "others wait in");
 }
@@ -353,7 +354,7 @@ TEST_CASE("a node whose workers cannot be ended when a hang ends their round cos
   job.stop(1);
   const auto refused = job.stop(2).all<Rejected>();
   REQUIRE(refused.size() == 1);
-  CHECK(refused[0].second.why == Rejected::Why::kExcluded);
+  CHECK(refused[0].second.why == Rejected::Why::kEvicted);
   CHECK(refused[0].second.reason.find("a worker survived SIGKILL") != std::string::npos);
 }
 
@@ -393,7 +394,7 @@ TEST_CASE("a coordinator that takes over after the verdict ends the round, and c
   job.step(1, 1);
   const auto kept = job.all_tell(job.hang()).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kStopping);
+  NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kStopping);
   const auto stopped = after.answer.all<StopWorkers>();
   REQUIRE(stopped.size() == 2);
   CHECK(stopped[0].second.hangs);
@@ -405,7 +406,7 @@ TEST_CASE("what fails while a round ends for a hang costs no restart under the n
   job.step(1, 1);
   const auto kept = job.all_tell(job.hang()).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kStopping, [](NodeJoins& joins) {
+  NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kStopping, [](NodeJoins& joins) {
     if (joins.agent != 1) return;
     // Its peers on the other node were gone before the order came.
     joins.facts.activity = AgentFacts::Activity::kIdle;
@@ -429,14 +430,14 @@ struct AtFault : Watched {
     step(1, 1);
     const auto kept = all_tell(hang()).all<KeepState>();
     REQUIRE(kept.size() == 3);
-    carried = kept[0].second.carried;
+    transferred = kept[0].second.transferred;
   }
-  Carried carried;
+  Transferred transferred;
 };
 
 TEST_CASE("a node that is out for a hang ends its round under the next coordinator, too, and is no lost node there") {
   AtFault job;
-  Successor after(job, job.carried, 1'000, Coordinator::State::kStopping);
+  NextLeader after(job, job.transferred, 1'000, Coordinator::State::kStopping);
   CHECK(after.answer.all<Rejected>().empty());
   CHECK(after.answer.all<StopWorkers>().size() == 3);
   after.next.stop(1);
@@ -445,7 +446,7 @@ TEST_CASE("a node that is out for a hang ends its round under the next coordinat
   const auto out = last.all<Rejected>();
   REQUIRE(out.size() == 1);
   CHECK(out[0].first == 3);
-  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  CHECK(out[0].second.why == Rejected::Why::kEvicted);
   const auto again = last.all<PrepareRound>();
   REQUIRE(again.size() == 2);
   CHECK(again[0].second.losses == 0);
@@ -454,7 +455,7 @@ TEST_CASE("a node that is out for a hang ends its round under the next coordinat
 TEST_CASE("a node that is out for a hang and has ended before the next coordinator came is not missed there") {
   AtFault job;
   job.sessions.pop_back();
-  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding);
+  NextLeader after(job, job.transferred, 1'000, Coordinator::State::kRecovery);
   const Answer waited = after.next.pass_with(job.sessions, 10'000);
   REQUIRE(waited.all<StopWorkers>().size() == 2);
   for (const Effect& effect : waited.effects) {
@@ -470,8 +471,8 @@ TEST_CASE("a node that is out for a hang and has ended before the next coordinat
 TEST_CASE("a node that cannot end its workers costs itself also while the next coordinator waits for others") {
   AtFault job;
   job.sessions.pop_back();
-  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding,
-                  [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
+  NextLeader after(job, job.transferred, 1'000, Coordinator::State::kRecovery,
+                   [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
   CHECK(after.next.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).all<EndJob>().empty());
   after.next.pass_with(job.sessions, 10'000);
   after.next.stop(1);
@@ -498,21 +499,21 @@ TEST_CASE("a node that cannot end its workers is out under the next coordinator,
   const auto kept = job.is_stuck(3).all<KeepState>();
   // Also those that have stopped bring it.
   REQUIRE(kept.size() == 3);
-  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kRecovery, has_stopped);
   const Answer last = after.next.pass_with(job.sessions, 10'000);
   const auto out = last.all<Rejected>();
   REQUIRE(out.size() == 1);
   CHECK(out[0].first == 3);
-  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  CHECK(out[0].second.why == Rejected::Why::kEvicted);
   // It had left before the coordinator was lost, while the job waited for another node.
   job.sessions.pop_back();
-  Successor later(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  NextLeader later(job, kept[0].second.transferred, 1'000, Coordinator::State::kRecovery, has_stopped);
   later.next.pass_with(job.sessions, 10'000);
   NodeJoins again = later.next.joiner(9, 2);
   again.address = "node3";
   const auto refused = later.next.say(9, again).all<Rejected>();
   REQUIRE(refused.size() == 1);
-  CHECK(refused[0].second.why == Rejected::Why::kExcluded);
+  CHECK(refused[0].second.why == Rejected::Why::kEvicted);
 }
 
 TEST_CASE("a node that is lost while its round ends for a hang is charged once, whatever else is handed on then") {
@@ -521,7 +522,7 @@ TEST_CASE("a node that is lost while its round ends for a hang is charged once, 
   const auto kept = job.is_stuck(3).all<KeepState>();
   REQUIRE(kept.size() == 3);
   job.sessions.pop_back();
-  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kRecovery, has_stopped);
   const auto again = after.next.pass_with(job.sessions, 10'000).all<PrepareRound>();
   REQUIRE(again.size() == 2);
   CHECK(again[0].second.losses == 1);
@@ -551,7 +552,7 @@ TEST_CASE("a node that cannot end its workers while the next round forms after a
   const auto out = job.say(13, NodeStopped{0, {}}).all<Rejected>();
   REQUIRE(out.size() == 1);
   CHECK(out[0].first == 13);
-  CHECK(out[0].second.why == Rejected::Why::kExcluded);
+  CHECK(out[0].second.why == Rejected::Why::kEvicted);
   // The job waits for another one.
   CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
 }
@@ -583,19 +584,19 @@ TEST_CASE("of many nodes that cannot end their workers the others hear once a se
   const auto kept = job.wait(1'000).all<KeepState>();
   REQUIRE(kept.size() == 5);
   CHECK(job.wait(5'000).all<KeepState>().empty());
-  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kRebuilding, has_stopped);
+  NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kRecovery, has_stopped);
   CHECK(after.next.pass_with(job.sessions, 10'000).all<Rejected>().size() == 3);
 }
 
 TEST_CASE("who cannot end its workers while the next coordinator waits for others is out under the one after it") {
   AtFault job;
   job.sessions.pop_back();
-  Successor after(job, job.carried, 1'000, Coordinator::State::kRebuilding,
-                  [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
+  NextLeader after(job, job.transferred, 1'000, Coordinator::State::kRecovery,
+                   [](NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kStopping; });
   CHECK(after.next.say(2, NodeCannotRun{0, "a worker survived SIGKILL"}).all<KeepState>().empty());
   const auto kept = after.next.pass_with(job.sessions, 10'000).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor last(job, kept[0].second.carried, 20'000, Coordinator::State::kRebuilding, has_stopped);
+  NextLeader last(job, kept[0].second.transferred, 20'000, Coordinator::State::kRecovery, has_stopped);
   const Answer answer = last.next.pass_with(job.sessions, 10'000);
   const auto out = answer.all<Rejected>();
   REQUIRE(out.size() == 1);
@@ -608,12 +609,12 @@ TEST_CASE("a job that has hung too often ends under the next coordinator, too") 
   job.step(1, 1);
   const auto kept = job.all_tell(job.hang()).all<KeepState>();
   REQUIRE(kept.size() == 2);
-  Successor after(job, kept[0].second.carried, 1'000, Coordinator::State::kStopping);
+  NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kStopping);
   after.next.stop(1);
   const auto ended = after.next.stop(2).all<EndJob>();
   REQUIRE(ended.size() == 2);
-  CHECK(ended[0].second.verdict.outcome == Outcome::kFailed);
-  CHECK(ended[0].second.verdict.reason == "the job has hung 1 time, more than hang_restarts allows");
+  CHECK(ended[0].second.job_result.outcome == Outcome::kFailed);
+  CHECK(ended[0].second.job_result.reason == "the job has hung 1 time, more than hang_restarts allows");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/coordinator/round_slots.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 
@@ -19,7 +19,7 @@ namespace elastic::coordinator {
 class JobEnding {
  public:
   // The job ends so.
-  void begin(protocol::Verdict verdict, std::int64_t now_ms);
+  void begin(protocol::JobResult job_result, std::int64_t now_ms);
   // The coordinator stays until then at least: nodes that have lost their session may reconnect to get the verdict,
   // which nobody could give them later. May be said before the end begins.
   void stay_until(std::int64_t until_ms);
@@ -32,7 +32,7 @@ class JobEnding {
   bool is_heard_by(protocol::AgentId node) const { return heard_.contains(node); }
   // The node has lost its session, before the end or in it, and is forgotten. If it may come back for the verdict it
   // does so by `back_by_ms`. `seats` are those of the last round.
-  void has_gone(const membership::Node& node, const Seats& seats, std::int64_t back_by_ms);
+  void has_gone(const membership::Node& node, const Slots& slots, std::int64_t back_by_ms);
 
   struct Decision {
     bool is_over = false;                            // all nodes are to be dismissed
@@ -42,7 +42,7 @@ class JobEnding {
   Decision decide(std::size_t nodes, std::int64_t caught_up_ms, std::int64_t now_ms) const;
 
   // Nothing until the end begins.
-  const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
+  const std::optional<protocol::JobResult>& job_result() const { return job_result_; }
   // May be empty.
   const std::string& details() const { return details_; }
 
@@ -52,9 +52,9 @@ class JobEnding {
  private:
   friend struct CoordinatorBreaker;  // a test's
 
-  bool is_where_it_failed(const membership::Node& node, const Seats& seats) const;
+  bool is_where_it_failed(const membership::Node& node, const Slots& slots) const;
 
-  std::optional<protocol::Verdict> verdict_;
+  std::optional<protocol::JobResult> job_result_;
   std::set<protocol::AgentId> heard_;
   std::int64_t not_before_ms_ = 0;
   std::string details_;  // of the first failure

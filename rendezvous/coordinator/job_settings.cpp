@@ -40,7 +40,7 @@ JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, 
   JobSettings out{.are_known = true, .terms = terms, .rules = given, .check = check};
   JobRules& rules = out.rules;
   for (std::int64_t* time_ms : {&rules.last_call_ms, &rules.join_timeout_ms, &rules.replacement_grace_ms,
-                                &rules.scale_up_after_ms, &rules.loss_window_ms, &rules.keep_out_ms}) {
+                                &rules.scale_up_after_ms, &rules.loss_window_ms, &rules.quarantine_ms}) {
     *time_ms = bounded(*time_ms);
   }
   for (std::optional<std::int64_t>* time_ms :
@@ -70,7 +70,7 @@ JobBudgets budgets_of(const JobSettings& settings) {
   return {.restarts = RestartBudget(settings.terms.max_restarts),
           .losses = LossBudget(with_default_bound({.per_node = rules.node_losses,
                                                    .window_ms = rules.loss_window_ms,
-                                                   .keep_out_ms = rules.keep_out_ms,
+                                                   .quarantine_ms = rules.quarantine_ms,
                                                    .per_job = rules.job_losses},
                                                   settings.terms.max_nodes))};
 }

@@ -18,14 +18,14 @@ inline constexpr int kMaxLossesPerNode = 1000;
 // earliest |
 inline constexpr std::size_t kLossNodes = 16384;
 // | what a coordinator hands to its successor: hosts that were lost or are kept out, those that are excluded, and nodes
-// that are out for a hang; what it does not know itself | {kCarriedHosts} each; {kCarriedMoreBytes} | a successor does
-// not know further excluded hosts by name, and takes further nodes that are out into the next round |
-inline constexpr std::size_t kCarriedHosts = 64;
-inline constexpr std::size_t kCarriedMoreBytes = 16 * 1024;
-// | doors that a coordinator tries; open ones that it looks for | {kDoorsTried}; {kDoorsWanted} | no further ones are
-// tried |
-inline constexpr std::size_t kDoorsTried = 64;
-inline constexpr std::size_t kDoorsWanted = 2 * kSuccessors;
+// that are out for a hang; what it does not know itself | {kTransferredHosts} each; {kTransferredMoreBytes} | a
+// successor does not know further excluded hosts by name, and takes further nodes that are out into the next round |
+inline constexpr std::size_t kTransferredHosts = 64;
+inline constexpr std::size_t kTransferredMoreBytes = 16 * 1024;
+// | doors that a coordinator tries; open ones that it looks for | {kPeerPortsTried}; {kPeerPortsWanted} | no further
+// ones are tried |
+inline constexpr std::size_t kPeerPortsTried = 64;
+inline constexpr std::size_t kPeerPortsWanted = 2 * kNextLeaders;
 // | nodes that were blamed for hangs, as a coordinator remembers them; as it hands them on | {kHangCharges};
 // {kHangChargesBytes} | those that were blamed first are forgotten |
 inline constexpr std::size_t kHangCharges = 64;

@@ -25,14 +25,14 @@ LossRules with_default_bound(LossRules rules, int max_nodes) {
 LossBudget::LossBudget(LossRules rules) : rules_(rules) {
   rules_.per_node = std::min(rules_.per_node, limits::kMaxLossesPerNode);
   rules_.window_ms = std::clamp<std::int64_t>(rules_.window_ms, 0, kLongestMs);
-  rules_.keep_out_ms = std::clamp<std::int64_t>(rules_.keep_out_ms, 0, kLongestMs);
+  rules_.quarantine_ms = std::clamp<std::int64_t>(rules_.quarantine_ms, 0, kLongestMs);
 }
 
 void LossBudget::count_loss() {
   if (losses_ < std::numeric_limits<int>::max()) ++losses_;
 }
 
-std::optional<std::int64_t> LossBudget::blame(const std::string& node, std::int64_t now_ms) {
+std::optional<std::int64_t> LossBudget::charge(const std::string& node, std::int64_t now_ms) {
   if (rules_.per_node <= 0) return std::nullopt;
   if (!nodes_.contains(node)) make_room(now_ms);
 
@@ -43,25 +43,26 @@ std::optional<std::int64_t> LossBudget::blame(const std::string& node, std::int6
   entry.last_ms = now_ms;
   if (entry.lost_ms.size() >= static_cast<std::size_t>(rules_.per_node)) {
     entry.lost_ms.clear();
-    entry.keep_out_ms = entry.keep_out_ms == 0 ? rules_.keep_out_ms : std::min(entry.keep_out_ms * 2, kLongestMs);
-    entry.until_ms = now_ms + entry.keep_out_ms;
+    entry.quarantine_ms =
+        entry.quarantine_ms == 0 ? rules_.quarantine_ms : std::min(entry.quarantine_ms * 2, kLongestMs);
+    entry.until_ms = now_ms + entry.quarantine_ms;
   }
-  return kept_out_until(node, now_ms);
+  return quarantined_until(node, now_ms);
 }
 
-std::optional<std::int64_t> LossBudget::kept_out_until(const std::string& node, std::int64_t now_ms) const {
+std::optional<std::int64_t> LossBudget::quarantined_until(const std::string& node, std::int64_t now_ms) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end() || found->second.until_ms <= now_ms) return std::nullopt;
   return found->second.until_ms;
 }
 
 // The node's entry can be dropped: its last loss lies outside the window, and if the node was kept out, it has been
-// let in again for as long as it had been kept out, so that the next time begins with keep_out again.
+// let in again for as long as it had been kept out, so that the next time begins with quarantine again.
 bool LossBudget::is_of_no_account(const Node& node, std::int64_t now_ms) const {
-  return node.last_ms + rules_.window_ms <= now_ms && node.until_ms + node.keep_out_ms <= now_ms;
+  return node.last_ms + rules_.window_ms <= now_ms && node.until_ms + node.quarantine_ms <= now_ms;
 }
 
-std::size_t LossBudget::kept_out(std::int64_t now_ms) const {
+std::size_t LossBudget::quarantined(std::int64_t now_ms) const {
   return static_cast<std::size_t>(
       std::ranges::count_if(nodes_, [&](const auto& entry) { return entry.second.until_ms > now_ms; }));
 }
@@ -72,7 +73,7 @@ std::vector<LossBudget::Record> LossBudget::records(std::size_t most, std::int64
     if (is_of_no_account(node, now_ms)) continue;
     const auto losses =
         std::ranges::count_if(node.lost_ms, [&](std::int64_t lost_ms) { return lost_ms + rules_.window_ms > now_ms; });
-    records.push_back({name, static_cast<int>(losses), node.last_ms, node.keep_out_ms, node.until_ms});
+    records.push_back({name, static_cast<int>(losses), node.last_ms, node.quarantine_ms, node.until_ms});
   }
   std::ranges::sort(records, std::ranges::greater(),
                     [](const Record& record) { return std::tuple(record.until_ms, record.last_ms); });
@@ -83,10 +84,10 @@ std::vector<LossBudget::Record> LossBudget::records(std::size_t most, std::int64
 void LossBudget::restore(const Record& record, std::int64_t now_ms) {
   if (rules_.per_node <= 0) return;
   const std::int64_t last_ms = std::clamp(record.last_ms, now_ms - kLongestMs, now_ms);
-  const std::int64_t keep_out_ms = std::clamp<std::int64_t>(record.keep_out_ms, 0, kLongestMs);
+  const std::int64_t quarantine_ms = std::clamp<std::int64_t>(record.quarantine_ms, 0, kLongestMs);
   Node node{.lost_ms = {},
-            .keep_out_ms = keep_out_ms,
-            .until_ms = std::clamp(record.until_ms, now_ms - kLongestMs, now_ms + keep_out_ms),
+            .quarantine_ms = quarantine_ms,
+            .until_ms = std::clamp(record.until_ms, now_ms - kLongestMs, now_ms + quarantine_ms),
             .last_ms = last_ms};
   node.lost_ms.assign(static_cast<std::size_t>(std::clamp(record.losses, 0, rules_.per_node)), last_ms);
   if (!is_of_no_account(node, now_ms)) nodes_[record.node] = std::move(node);

@@ -12,8 +12,8 @@ namespace elastic::coordinator {
 struct LossRules {
   int per_node = 3;  // so many losses within the window keep the node out; 0 or less: it is never kept out
   std::int64_t window_ms = 600'000;
-  std::int64_t keep_out_ms = 300'000;  // the first time; twice as long each further time
-  int per_job = 0;                     // more losses than so many end the job; 0 or less: no limit
+  std::int64_t quarantine_ms = 300'000;  // the first time; twice as long each further time
+  int per_job = 0;                       // more losses than so many end the job; 0 or less: no limit
 };
 
 // The rules, with a per_job of 0 replaced by its default: ten times `max_nodes`.
@@ -26,16 +26,16 @@ class LossBudget {
  public:
   explicit LossBudget(LossRules rules);
 
-  // The job has lost a node. blame() is called as soon as its host is known.
+  // The job has lost a node. charge() is called as soon as its host is known.
   void count_loss();
   // A node of this host was lost. Returns until when the host is kept out; nothing if it is not.
-  std::optional<std::int64_t> blame(const std::string& node, std::int64_t now_ms);
+  std::optional<std::int64_t> charge(const std::string& node, std::int64_t now_ms);
 
   // Until when the node is kept out; nothing if it is not kept out at this time.
-  std::optional<std::int64_t> kept_out_until(const std::string& node, std::int64_t now_ms) const;
+  std::optional<std::int64_t> quarantined_until(const std::string& node, std::int64_t now_ms) const;
 
   // How many hosts are kept out at this time.
-  std::size_t kept_out(std::int64_t now_ms) const;
+  std::size_t quarantined(std::int64_t now_ms) const;
 
   // The job has lost more nodes than per_job allows.
   bool spent() const { return rules_.per_job > 0 && losses_ > rules_.per_job; }
@@ -48,10 +48,10 @@ class LossBudget {
   // What is known of a node that was lost, for a coordinator that takes the job over.
   struct Record {
     std::string node;
-    int losses = 0;                // within the window, and since it was last kept out
-    std::int64_t last_ms = 0;      // when it was last lost
-    std::int64_t keep_out_ms = 0;  // how long it was kept out the last time
-    std::int64_t until_ms = 0;     // when that time ends; 0: it was never kept out
+    int losses = 0;                  // within the window, and since it was last kept out
+    std::int64_t last_ms = 0;        // when it was last lost
+    std::int64_t quarantine_ms = 0;  // how long it was kept out the last time
+    std::int64_t until_ms = 0;       // when that time ends; 0: it was never kept out
   };
   // At most `most` nodes: first those that are kept out the longest, then those that were lost last.
   std::vector<Record> records(std::size_t most, std::int64_t now_ms) const;
@@ -62,7 +62,7 @@ class LossBudget {
  private:
   struct Node {
     std::vector<std::int64_t> lost_ms;  // its losses within the window, since it was last kept out
-    std::int64_t keep_out_ms = 0;       // how long it was kept out the last time
+    std::int64_t quarantine_ms = 0;     // how long it was kept out the last time
     std::int64_t until_ms = 0;          // when that time ends
     std::int64_t last_ms = 0;           // when it was last lost
   };

@@ -11,9 +11,9 @@
 
 namespace elastic::coordinator {
 
+using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-using membership::Standing;
 using protocol::AgentId;
 using Kind = OrderAnswered::Kind;
 
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMostNamed = 16;
 
 // The node has a rank, which /status shows.
-bool has_rank(const Node& node) { return node.standing() != Standing::kReady; }
+bool has_rank(const Node& node) { return node.member_state() != MemberState::kReady; }
 
 // "2 (host2)", or "host5 (in no round)"
 std::string label(const Node& node) {
@@ -126,7 +126,7 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
   if (found.size() > 1) return answer(Kind::kRefused, several(found, wanted));
   const Node& node = *found.front();
   const std::string name = has_rank(node) ? format("node {}", label(node)) : label(node);
-  if (node.standing() == Standing::kLeaving || has_drained(node.agent)) {
+  if (node.member_state() == MemberState::kLeaving || has_drained(node.agent)) {
     return answer(Kind::kAccepted, format("{} is leaving already", name));
   }
   if (!node.session) {
@@ -135,7 +135,7 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
                          "over, and if it comes back it can be ordered again",
                          name));
   }
-  if (node.hosts_coordinator && !facts.may_hand_over) {
+  if (node.hosts_coordinator && !facts.may_transfer) {
     return answer(Kind::kRefused,
                   format("{} hosts the job's coordinator, and the job would end with it; --stop ends the job, and a "
                          "coordinator that --coordinator-only runs elsewhere lets every node leave",
@@ -146,9 +146,9 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
                   format("{} nodes were told to leave and have not left; try again later", drained_.size()));
   }
   drained_.insert(node.agent);
-  const bool has_workers = node.standing() == Standing::kMember || node.standing() == Standing::kStopping;
+  const bool has_workers = node.member_state() == MemberState::kMember || node.member_state() == MemberState::kStopping;
   // The others need the store of a node of rank 0 even when its own workers have succeeded.
-  const bool is_needed = has_workers || (node.standing() == Standing::kDone && node.place.node_rank == 0);
+  const bool is_needed = has_workers || (node.member_state() == MemberState::kDone && node.place.node_rank == 0);
   Ruling ruling = answer(Kind::kAccepted,
                          format("{} leaves: {}{}", name,
                                 has_workers ? "its workers get SIGTERM and the time of its --shutdown-timeout to end"
@@ -160,7 +160,8 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
 
 int OperatorOrders::others(AgentId leaver, const Roster& roster) const {
   const auto stays = [&](const Node& each) {
-    return each.agent != leaver && each.session && each.standing() != Standing::kLeaving && !has_drained(each.agent);
+    return each.agent != leaver && each.session && each.member_state() != MemberState::kLeaving &&
+           !has_drained(each.agent);
   };
   return static_cast<int>(
       std::ranges::count_if(roster.nodes(), [&](const auto& entry) { return stays(entry.second); }));

@@ -20,7 +20,7 @@ class OperatorOrders {
     membership::FormingRules next_round;  // the forming rules of the next round
     bool has_workers = false;             // a round is prepared, runs or is being stopped
     bool job_ends = false;                // the job has its verdict, or ends when its round has stopped
-    bool may_hand_over = false;           // another node can be elected in place of the coordinator's
+    bool may_transfer = false;            // another node can be elected in place of the coordinator's
   };
   struct Ruling {
     std::optional<protocol::AgentId> leaves = {};  // the node, which has a session, is to be told to leave

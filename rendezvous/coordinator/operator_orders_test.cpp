@@ -7,9 +7,9 @@
 using namespace elastic;
 using coordinator::OperatorOrder;
 using coordinator::OperatorOrders;
+using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-using membership::Standing;
 using protocol::AgentId;
 using Kind = coordinator::OrderAnswered::Kind;
 
@@ -17,27 +17,27 @@ namespace {
 
 // A job of --nnodes=2:4 with these nodes, in the order of their ranks; agents have the numbers of their sessions.
 struct Job {
-  Node& add(AgentId agent, Standing standing = Standing::kMember) {
+  Node& add(AgentId agent, MemberState member_state = MemberState::kMember) {
     Node node;
     node.agent = agent;
     node.session = static_cast<protocol::NodeId>(agent);
     node.address = "host" + std::to_string(agent);
     node.addresses = "10.0.0." + std::to_string(agent) + " fe80::" + std::to_string(agent);
     node.place.node_rank = static_cast<int>(roster.size());
-    return roster.add(std::move(node), standing);
+    return roster.add(std::move(node), member_state);
   }
   OperatorOrders::Ruling drain(const std::string& node) {
-    return orders.judge({.node = node}, {roster, rules, has_workers, job_ends, may_hand_over});
+    return orders.judge({.node = node}, {roster, rules, has_workers, job_ends, may_transfer});
   }
   OperatorOrders::Ruling stop() {
-    return orders.judge({.kind = OperatorOrder::Kind::kStop}, {roster, rules, has_workers, job_ends, may_hand_over});
+    return orders.judge({.kind = OperatorOrder::Kind::kStop}, {roster, rules, has_workers, job_ends, may_transfer});
   }
 
   Roster roster;
   membership::FormingRules rules{.min_nodes = 2, .max_nodes = 4, .join_timeout_ms = 60'000};
   bool has_workers = true;
   bool job_ends = false;
-  bool may_hand_over = false;
+  bool may_transfer = false;
   OperatorOrders orders;
 };
 
@@ -60,7 +60,7 @@ TEST_CASE("a node is named by its rank, its name or one of its addresses, and th
 TEST_CASE("of a node that nobody has the answer lists those that there are") {
   Job job;
   for (const AgentId agent : {5U, 6U}) job.add(agent);
-  job.add(9, Standing::kReady);
+  job.add(9, MemberState::kReady);
   for (const char* name : {"host7", "10.0.0.7", "host", ""}) {
     const auto ruling = job.drain(name);
     CHECK(ruling.answer.kind == Kind::kUnknown);
@@ -71,7 +71,7 @@ TEST_CASE("of a node that nobody has the answer lists those that there are") {
   CHECK(job.drain("2").answer.text == "no node has rank 2; the nodes are 0 (host5), 1 (host6), host9 (in no round)");
   Job empty;
   CHECK(empty.drain("host0").answer.text.ends_with("; the job has no node now"));
-  empty.add(5, Standing::kReady);
+  empty.add(5, MemberState::kReady);
   CHECK(empty.drain("0").answer.text ==
         "no node has a rank, because there is no round now; name it by its address; the only node is host5 (in no "
         "round)");
@@ -106,7 +106,7 @@ TEST_CASE("who leaves already is not told again, and counts no more as one who s
   CHECK(job.orders.has_drained(6));
   job.orders.has_left(6);
   CHECK(!job.orders.has_drained(6));
-  job.roster.move(job.roster.at(6), Standing::kLeaving);
+  job.roster.move(job.roster.at(6), MemberState::kLeaving);
   CHECK(job.drain("host6").answer.text == "node 1 (host6) is leaving already");
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("the answer says that the nodes that are left wait, or that the job en
 TEST_CASE("a node that is in no round leaves at once, and the round goes on") {
   Job job;
   for (const AgentId agent : {5U, 6U}) job.add(agent);
-  job.add(7, Standing::kReady);
+  job.add(7, MemberState::kReady);
   const auto ruling = job.drain("host7");
   CHECK(ruling.leaves == 7U);
   CHECK(ruling.answer.text == "host7 (in no round) leaves: no workers of it run; the job goes on");
@@ -135,7 +135,7 @@ TEST_CASE("a node that is in no round leaves at once, and the round goes on") {
 TEST_CASE("a node that is lost, or that hosts the coordinator, is not told to leave") {
   Job job;
   job.add(5).hosts_coordinator = true;
-  job.roster.set_session(job.add(6, Standing::kLost), {});
+  job.roster.set_session(job.add(6, MemberState::kLost), {});
   for (const char* rank : {"0", "1"}) {
     CHECK(job.drain(rank).answer.kind == Kind::kRefused);
     CHECK(!job.drain(rank).leaves);
@@ -143,7 +143,7 @@ TEST_CASE("a node that is lost, or that hosts the coordinator, is not told to le
   CHECK(job.drain("0").answer.text.contains("hosts the job's coordinator"));
   CHECK(job.drain("0").answer.text.contains("--stop"));
   CHECK(job.drain("1").answer.text.contains("has lost its connection"));
-  job.may_hand_over = true;
+  job.may_transfer = true;
   CHECK(job.drain("0").leaves == 5U);
 }
 

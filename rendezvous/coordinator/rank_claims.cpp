@@ -94,7 +94,7 @@ void RankClaims::check_invariants(const membership::Roster& roster) const {
 std::vector<AgentId> newcomers_with_claim(const membership::Roster& roster, int rank) {
   std::vector<AgentId> found;
   for (const auto& [agent, node] : roster.nodes()) {
-    const bool is_newcomer = node.standing() == membership::Standing::kReady && !node.seat;
+    const bool is_newcomer = node.member_state() == membership::MemberState::kReady && !node.slot;
     if (is_newcomer && node.claimed_rank == rank) found.push_back(agent);
   }
   return found;

@@ -8,9 +8,9 @@
 
 using namespace elastic;
 using coordinator::RankClaims;
+using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-using membership::Standing;
 using protocol::AgentId;
 using protocol::NodeId;
 using protocol::Rejected;
@@ -24,7 +24,7 @@ Node& add(Roster& roster, AgentId agent, int rank) {
   node.session = static_cast<NodeId>(agent);
   node.address = "node" + std::to_string(agent);
   node.claimed_rank = rank;
-  return roster.add(std::move(node), Standing::kReady);
+  return roster.add(std::move(node), MemberState::kReady);
 }
 
 protocol::NodeJoins claim_of(AgentId agent, int rank) {
@@ -149,7 +149,7 @@ TEST_CASE("ready nodes that claim a rank without having been in the last round a
   Roster roster;
   add(roster, 1, 1);
   add(roster, 2, 2);
-  add(roster, 3, 1).seat = 0;
-  roster.move(add(roster, 4, 1), Standing::kMember);
+  add(roster, 3, 1).slot = 0;
+  roster.move(add(roster, 4, 1), MemberState::kMember);
   CHECK(coordinator::newcomers_with_claim(roster, 1) == std::vector<AgentId>{1});
 }

@@ -52,14 +52,14 @@ RoundCheck::Orders RoundCheck::next_phase(const std::vector<health::CheckNode>& 
 CheckJudged RoundCheck::judge(protocol::RoundNumber round, const std::vector<health::CheckNode>& nodes,
                               const health::CheckRules& rules) const {
   ELASTIC_CHECK(!is_running());
-  return {round, nodes, results_, phase_ms_, plan_->unfit(nodes, results_), rules};
+  return {round, nodes, results_, phase_ms_, plan_->unhealthy(nodes, results_), rules};
 }
 
 void RoundCheck::check_invariants() const {
   ELASTIC_CHECK(phase_ <= phases_);
   ELASTIC_CHECK(phase_ms_.size() == phase_);
   ELASTIC_CHECK(results_.size() == std::min(phase_ + 1, phases_));
-  ELASTIC_CHECK(excluded_.size() <= limits::kNodesPerJob);
+  ELASTIC_CHECK(evicted_.size() <= limits::kNodesPerJob);
   if (!is_running()) return;
   // A phase ends with its last answer.
   ELASTIC_CHECK(results_.back().size() == nodes());
@@ -68,29 +68,29 @@ void RoundCheck::check_invariants() const {
 }
 
 void RoundCheck::exclude_host(const std::string& host, Exclusion why) {
-  if (excluded_.size() < limits::kNodesPerJob) excluded_.emplace(host, why);
+  if (evicted_.size() < limits::kNodesPerJob) evicted_.emplace(host, why);
 }
 
 std::optional<Exclusion> RoundCheck::exclusion_of(const std::string& host) const {
-  const auto found = excluded_.find(host);
-  if (found == excluded_.end()) return {};
+  const auto found = evicted_.find(host);
+  if (found == evicted_.end()) return {};
   return found->second;
 }
 
-std::vector<health::CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster,
+std::vector<health::CheckNode> nodes_to_check(const Slots& slots, const membership::Roster& roster,
                                               const health::CheckRules& rules) {
   std::vector<health::CheckNode> nodes;
   if (rules.when == health::CheckRules::When::kNever) return nodes;
-  for (const Seat& seat : seats) {
-    const membership::Node& node = roster.at(seat.agent);
+  for (const Slot& slot : slots) {
+    const membership::Node& node = roster.at(slot.agent);
     nodes.push_back({node.address, node.shape.local_world_size, node.passed_check, node.addresses, node.group});
   }
   return nodes;
 }
 
-UnfitNode consequence_of(const health::CheckPlan::Unfit& found, const std::string& name,
-                         const health::CheckRules& rules) {
-  using Kind = health::CheckPlan::Unfit::Kind;
+UnhealthyNode consequence_of(const health::CheckPlan::Unhealthy& found, const std::string& name,
+                             const health::CheckRules& rules) {
+  using Kind = health::CheckPlan::Unhealthy::Kind;
   const bool is_straggler = found.kind == Kind::kStraggler;
   if (found.kind == Kind::kLink) return {};
   if (is_straggler && !rules.excludes_stragglers) {
@@ -114,7 +114,7 @@ CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures,
   if (rules.when != When::kSuspect) return {};
   const auto first = std::ranges::find(failures, false, &protocol::WorkerFailure::stopped_by_us);
   if (first == failures.end()) return {};
-  return {.seat = first->node_rank};
+  return {.slot = first->node_rank};
 }
 
 }  // namespace elastic::coordinator

@@ -10,7 +10,7 @@
 
 #include "health/check/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
-#include "rendezvous/coordinator/round_seats.h"
+#include "rendezvous/coordinator/round_slots.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 
@@ -18,8 +18,8 @@ namespace elastic::coordinator {
 
 // Why a host is excluded from the job.
 enum class Exclusion : std::uint8_t {
-  kUnfit,  // the check has found it unfit
-  kHung,   // a node of it is out for a hang
+  kUnhealthy,  // the check has found it unfit
+  kHung,       // a node of it is out for a hang
 };
 
 // The check before a round's workers run: carries a health::CheckPlan out, phase by phase, and knows which hosts it has
@@ -55,7 +55,7 @@ class RoundCheck {
   void exclude_host(const std::string& host, Exclusion why);
   // Why nodes of the host are let in no more; nothing if they are let in.
   std::optional<Exclusion> exclusion_of(const std::string& host) const;
-  const std::map<std::string, Exclusion>& excluded() const { return excluded_; }
+  const std::map<std::string, Exclusion>& evicted() const { return evicted_; }
 
   // Called after each event.
   void check_invariants() const;
@@ -73,15 +73,15 @@ class RoundCheck {
   std::int64_t phase_began_ms_ = 0;
   std::vector<bool> has_answered_;  // in the present phase, by node rank
   std::size_t answers_ = 0;         // how many have
-  std::map<std::string, Exclusion> excluded_;
+  std::map<std::string, Exclusion> evicted_;
 };
 
 // What the check has to know of the nodes in these seats, by node rank; empty if the rules want no check.
-std::vector<health::CheckNode> nodes_to_check(const Seats& seats, const membership::Roster& roster,
+std::vector<health::CheckNode> nodes_to_check(const Slots& slots, const membership::Roster& roster,
                                               const health::CheckRules& rules);
 
 // What follows for a node that the check has found unfit.
-struct UnfitNode {
+struct UnhealthyNode {
   bool leaves = false;  // it leaves the job, so that the round has to be formed anew
   bool excludes_host =
       false;                 // nodes of its host are let in no more. An undetermined one may be good: it may try again
@@ -90,14 +90,14 @@ struct UnfitNode {
   std::string because = {};  // why there is another round, as a clause
 };
 // `name` is membership::Node::name().
-UnfitNode consequence_of(const health::CheckPlan::Unfit& found, const std::string& name,
-                         const health::CheckRules& rules);
+UnhealthyNode consequence_of(const health::CheckPlan::Unhealthy& found, const std::string& name,
+                             const health::CheckRules& rules);
 
 // Which nodes are checked once more before the next round, though they have passed.
 struct CheckedAgain {
   bool all = false;
-  std::optional<int> seat = {};  // that of the node on which a worker failed first
-  bool contains(const std::optional<int>& of_node) const { return all || (seat && of_node == seat); }
+  std::optional<int> slot = {};  // that of the node on which a worker failed first
+  bool contains(const std::optional<int>& of_node) const { return all || (slot && of_node == slot); }
 };
 // A round whose workers ran has ended with these failures, the cause first.
 CheckedAgain checked_again(const std::vector<protocol::WorkerFailure>& failures, const health::CheckRules& rules);

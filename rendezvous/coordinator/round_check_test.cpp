@@ -31,9 +31,9 @@ class Phases : public health::CheckPlan {
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
-                           const std::vector<health::CheckResults>& results) const override {
-    std::vector<Unfit> found;
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>& nodes,
+                                   const std::vector<health::CheckResults>& results) const override {
+    std::vector<Unhealthy> found;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       if (results.back()[rank] == "bad") found.push_back({static_cast<int>(rank), "it is bad"});
     }
@@ -72,7 +72,7 @@ TEST_CASE("a phase is over when each node has answered it, and the next one has 
   CHECK(judged.nodes.size() == 2);
   CHECK(judged.results == std::vector<health::CheckResults>{{"ok", "ok"}, {"ok", "bad"}});
   CHECK(judged.phase_ms == std::vector<std::int64_t>{30, 40});
-  CHECK(judged.unfit == std::vector<health::CheckPlan::Unfit>{{1, "it is bad"}});
+  CHECK(judged.unhealthy == std::vector<health::CheckPlan::Unhealthy>{{1, "it is bad"}});
 }
 
 TEST_CASE("a second answer of a node, and answers to another phase, count for nothing") {
@@ -110,7 +110,7 @@ TEST_CASE("the nodes of a round are described to the check by node rank, and not
     node.passed_check = agent == 1;
     node.addresses = "10.0.0.1";
     node.group = "rack";
-    roster.add(std::move(node), membership::Standing::kMember);
+    roster.add(std::move(node), membership::MemberState::kMember);
   }
   const auto nodes = coordinator::nodes_to_check({{2, 0}, {1, 1}}, roster, kFirst);
   REQUIRE(nodes.size() == 2);
@@ -139,15 +139,15 @@ TEST_CASE("a new round begins its check anew, however far the last one came") {
 TEST_CASE("no more hosts are excluded than a job can have nodes") {
   RoundCheck check = check_of(1);
   for (std::size_t i = 0; i < limits::kNodesPerJob; ++i)
-    check.exclude_host(std::to_string(i), coordinator::Exclusion::kUnfit);
-  check.exclude_host("one more", coordinator::Exclusion::kUnfit);
-  CHECK(check.excluded().size() == limits::kNodesPerJob);
-  CHECK(check.exclusion_of("7") == coordinator::Exclusion::kUnfit);
+    check.exclude_host(std::to_string(i), coordinator::Exclusion::kUnhealthy);
+  check.exclude_host("one more", coordinator::Exclusion::kUnhealthy);
+  CHECK(check.evicted().size() == limits::kNodesPerJob);
+  CHECK(check.exclusion_of("7") == coordinator::Exclusion::kUnhealthy);
   CHECK(!check.exclusion_of("one more"));
 }
 
 TEST_CASE("a faulty node leaves and its host is excluded; an undetermined one may come back") {
-  using Kind = health::CheckPlan::Unfit::Kind;
+  using Kind = health::CheckPlan::Unhealthy::Kind;
   const auto faulty = coordinator::consequence_of({1, "it is slow to fail", Kind::kFaulty}, "node 1 (b)", kFirst);
   CHECK(faulty.leaves);
   CHECK(faulty.excludes_host);
@@ -163,8 +163,8 @@ TEST_CASE("a faulty node leaves and its host is excluded; an undetermined one ma
 }
 
 TEST_CASE("a straggler trains unless the rules exclude it, and for a bad link no node leaves") {
-  using Kind = health::CheckPlan::Unfit::Kind;
-  const health::CheckPlan::Unfit slow{1, "it takes twice as long", Kind::kStraggler};
+  using Kind = health::CheckPlan::Unhealthy::Kind;
+  const health::CheckPlan::Unhealthy slow{1, "it takes twice as long", Kind::kStraggler};
   const auto stays = coordinator::consequence_of(slow, "node 1 (b)", kFirst);
   CHECK(!stays.leaves);
   CHECK(stays.note == "node 1 (b) is a straggler, but stays in the job: it takes twice as long");

@@ -11,7 +11,7 @@
 
 namespace elastic::coordinator {
 
-using protocol::Verdict;
+using protocol::JobResult;
 using protocol::WorkerFailure;
 
 namespace {
@@ -97,30 +97,30 @@ Again why_again(const RoundStop& stop) {
 }
 
 // How the job ends, where a worker has failed by itself; nothing if a restart could be spent.
-std::optional<Verdict> charge_restart(const RoundStop& stop, const StoppedRound& round, JobBudgets& budgets) {
+std::optional<JobResult> charge_restart(const RoundStop& stop, const StoppedRound& round, JobBudgets& budgets) {
   if (std::ranges::any_of(stop.failures, &WorkerFailure::is_final)) {
-    return Verdict{.outcome = Outcome::kFailed,
-                   .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue)};
+    return JobResult{.outcome = Outcome::kFailed,
+                     .reason = format("a worker has ended with {}: the job is not to be started again", kDoNotRequeue)};
   }
   const std::optional<protocol::Crash> crash = first_crash(stop);
   const int attempt = budgets.restarts.used();
   const std::optional<int> before = budgets.crash_loop.failed(crash, attempt);
   if (before && round.crash_loop == protocol::JobRules::CrashLoop::kStop) {
-    return Verdict{.outcome = Outcome::kFailed,
-                   .reason = text_of_crash_loop(crash->kind, *before, attempt),
-                   .is_deterministic = true};
+    return JobResult{.outcome = Outcome::kFailed,
+                     .reason = text_of_crash_loop(crash->kind, *before, attempt),
+                     .is_deterministic = true};
   }
-  if (!budgets.restarts.spend()) return Verdict{.outcome = Outcome::kFailed};
+  if (!budgets.restarts.spend()) return JobResult{.outcome = Outcome::kFailed};
   return {};
 }
 
 // How the job ends after a round that failed; nothing if another round follows.
-std::optional<Verdict> end_after(const RoundStop& stop, const StoppedRound& round, const Again& again,
-                                 JobBudgets& budgets) {
+std::optional<JobResult> end_after(const RoundStop& stop, const StoppedRound& round, const Again& again,
+                                   JobBudgets& budgets) {
   if (again.cause == RoundCause::kNodeLost && budgets.losses.spent()) {
-    return Verdict{.outcome = Outcome::kFailed,
-                   .reason = format("{}; the job has lost {} nodes, more than job_losses allows", again.because,
-                                    budgets.losses.losses())};
+    return JobResult{.outcome = Outcome::kFailed,
+                     .reason = format("{}; the job has lost {} nodes, more than job_losses allows", again.because,
+                                      budgets.losses.losses())};
   }
   if (again.cause == RoundCause::kWorkerFailure) return charge_restart(stop, round, budgets);
   if (round.has_run) budgets.crash_loop.interrupted();
@@ -180,15 +180,15 @@ Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budge
   // If all workers had succeeded before StopWorkers arrived, nothing is left to train.
   const bool has_succeeded = stop.lost.empty() && stop.left.empty() && round.all_succeeded;
   if (stop.job_ends) {
-    out.verdict = stop.verdict();
-    out.verdict->failures = stop.failures;
+    out.job_result = stop.job_result();
+    out.job_result->failures = stop.failures;
   } else if (has_succeeded) {
-    out.verdict = Verdict{.outcome = Outcome::kSucceeded};
+    out.job_result = JobResult{.outcome = Outcome::kSucceeded};
   } else {
     out.again = why_again(stop);
-    out.verdict = end_after(stop, round, *out.again, budgets);
-    out.again->charged = out.again->cause == RoundCause::kWorkerFailure && !out.verdict;
-    if (out.verdict) out.verdict->failures = stop.failures;
+    out.job_result = end_after(stop, round, *out.again, budgets);
+    out.again->charged = out.again->cause == RoundCause::kWorkerFailure && !out.job_result;
+    if (out.job_result) out.job_result->failures = stop.failures;
   }
   out.failures = std::move(stop.failures);
   return out;

@@ -57,7 +57,7 @@ struct RoundStop {
   // The job ends since an operator has ordered it.
   void operator_stops();
   // How the job ends, if it ends; without the failures of its workers.
-  protocol::Verdict verdict() const { return {.outcome = outcome, .reason = fatal, .signal = signal}; }
+  protocol::JobResult job_result() const { return {.outcome = outcome, .reason = fatal, .signal = signal}; }
   // Adds the failures that the node reports. If there are too many, the likeliest causes are kept. `names_host`: a
   // failure names the node's host.
   void take(const membership::Node& node, const std::vector<protocol::WorkerFailure>& more, bool names_host);
@@ -75,7 +75,7 @@ struct Again {
 
 // What follows from a round that has stopped.
 struct Conclusion {
-  std::optional<protocol::Verdict> verdict = {};  // the job ends so. Its round and its restarts are not filled in
+  std::optional<protocol::JobResult> job_result = {};  // the job ends so. Its round and its restarts are not filled in
   // Why there is another round, or would be one if the budgets allowed it; nothing if none would follow in any case.
   std::optional<Again> again = {};
   std::vector<protocol::WorkerFailure> failures = {};  // of the round, the cause first

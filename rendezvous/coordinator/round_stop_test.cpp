@@ -27,7 +27,7 @@ Node node_of(int node_rank) {
   Node node;
   node.agent = static_cast<protocol::AgentId>(node_rank);
   node.address = "host" + std::to_string(node_rank);
-  node.seat = node_rank;
+  node.slot = node_rank;
   node.place.node_rank = node_rank;
   return node;
 }
@@ -50,7 +50,7 @@ TEST_CASE("a round that was stopped for the error file of a worker that did not 
   stop.take(node_of(0), {failure(0, true)}, true);
   stop.false_alarm = 1;
   const Conclusion first = conclude(stop, {.has_run = true}, budgets);
-  CHECK(!first.verdict);
+  CHECK(!first.job_result);
   REQUIRE(first.again);
   CHECK(first.again->cause == RoundCause::kFalseAlarm);
   CHECK(!first.again->charged);
@@ -62,7 +62,7 @@ TEST_CASE("a round that was stopped for the error file of a worker that did not 
   stop.take(node_of(1), {failure(2)}, true);
   CHECK(!conclude(stop, {.has_run = true}, budgets).again->charged);
   stop.take(node_of(1), {failure(3, false, kDoNotRequeue)}, true);
-  CHECK(conclude(stop, {.has_run = true}, budgets).verdict);
+  CHECK(conclude(stop, {.has_run = true}, budgets).job_result);
 }
 
 TEST_CASE("a false alarm is all that a job gets, also where a lost node or another reason explains the next round") {
@@ -97,14 +97,14 @@ TEST_CASE("the rank for whose error file a round was stopped is the cause, and w
   CHECK(ended.failures.at(0).rank == 1);
   CHECK(ended.again->because == ended.failures[0].text());
   CHECK(ended.counted.at(0).rank == 1);
-  CHECK(conclude(stop, {.has_run = true}, budgets).verdict->failures.at(0).rank == 1);
+  CHECK(conclude(stop, {.has_run = true}, budgets).job_result->failures.at(0).rank == 1);
   CHECK(budgets.crash_loop.last()->crash.kind == Crash::Kind::kImport);
 }
 
 TEST_CASE("a worker's failure costs one restart, and with none left the job ends with the failures") {
   JobBudgets budgets = budgets_of(1);
   const Conclusion first = conclude(worker_failed_on(1), {.has_run = true}, budgets);
-  CHECK(!first.verdict);
+  CHECK(!first.job_result);
   REQUIRE(first.again);
   CHECK(first.again->cause == RoundCause::kWorkerFailure);
   CHECK(first.again->charged);
@@ -113,10 +113,10 @@ TEST_CASE("a worker's failure costs one restart, and with none left the job ends
   CHECK(first.counted[0].node == "host1");
   CHECK(first.counted[0].rank == 1);
   const Conclusion second = conclude(worker_failed_on(1), {.has_run = true}, budgets);
-  REQUIRE(second.verdict);
-  CHECK(second.verdict->outcome == Outcome::kFailed);
-  CHECK(second.verdict->reason.empty());
-  CHECK(second.verdict->failures == second.failures);
+  REQUIRE(second.job_result);
+  CHECK(second.job_result->outcome == Outcome::kFailed);
+  CHECK(second.job_result->reason.empty());
+  CHECK(second.job_result->failures == second.failures);
   CHECK(second.again->cause == RoundCause::kWorkerFailure);
   CHECK(!second.again->charged);
   CHECK(budgets.restarts.used() == 1);
@@ -129,9 +129,9 @@ TEST_CASE("a lost node, a node that left and an ordered stop each explain the fa
   left.left = {"node 0 (host0) received SIGTERM and leaves"};
   RoundStop grows = worker_failed_on(1);
   grows.other = "1 more node has joined";
-  RoundStop unfit = worker_failed_on(1);
-  unfit.other = "node 0 (host0) is unfit";
-  unfit.by_check = true;
+  RoundStop unhealthy = worker_failed_on(1);
+  unhealthy.other = "node 0 (host0) is unfit";
+  unhealthy.by_check = true;
   struct Case {
     RoundStop stop;
     RoundCause cause;
@@ -142,13 +142,13 @@ TEST_CASE("a lost node, a node that left and an ordered stop each explain the fa
       {lost, RoundCause::kNodeLost, "node 0 (host0) was lost: its connection was reset", 1},
       {left, RoundCause::kMembershipChange, left.left[0], 0},
       {grows, RoundCause::kMembershipChange, grows.other, 0},
-      {unfit, RoundCause::kCheck, unfit.other, 0},
+      {unhealthy, RoundCause::kCheck, unhealthy.other, 0},
   };
   for (const Case& each : cases) {
     CAPTURE(each.because);
     JobBudgets budgets = budgets_of(1);
     const Conclusion ended = conclude(each.stop, {.has_run = true}, budgets);
-    CHECK(!ended.verdict);
+    CHECK(!ended.job_result);
     REQUIRE(ended.again);
     CHECK(ended.again->cause == each.cause);
     CHECK(ended.again->because == each.because);
@@ -162,7 +162,7 @@ TEST_CASE("a lost node, a node that left and an ordered stop each explain the fa
 TEST_CASE("a round that nothing explains was cut short with its coordinator, and costs nothing") {
   JobBudgets budgets = budgets_of(0);
   const Conclusion ended = conclude({}, {}, budgets);
-  CHECK(!ended.verdict);
+  CHECK(!ended.job_result);
   CHECK(ended.again->cause == RoundCause::kCoordinatorLost);
   CHECK(ended.counted.empty());
 }
@@ -172,11 +172,11 @@ TEST_CASE("a job whose workers had all succeeded before the stop has succeeded, 
   RoundStop grows;
   grows.other = "1 more node has joined";
   const Conclusion succeeded = conclude(grows, {.all_succeeded = true}, budgets);
-  REQUIRE(succeeded.verdict);
-  CHECK(succeeded.verdict->outcome == Outcome::kSucceeded);
+  REQUIRE(succeeded.job_result);
+  CHECK(succeeded.job_result->outcome == Outcome::kSucceeded);
   CHECK(!succeeded.again);
   grows.lose(node_of(0), "reset");
-  CHECK(!conclude(grows, {.all_succeeded = true}, budgets).verdict);
+  CHECK(!conclude(grows, {.all_succeeded = true}, budgets).job_result);
 }
 
 TEST_CASE("the job ends when it has lost more nodes than it may") {
@@ -186,10 +186,10 @@ TEST_CASE("the job ends when it has lost more nodes than it may") {
     stop.lose(node_of(0), "reset");
     budgets.losses.count_loss();
     const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
-    CHECK(ended.verdict.has_value() == ends);
+    CHECK(ended.job_result.has_value() == ends);
     CHECK(ended.again->cause == RoundCause::kNodeLost);
     if (!ends) continue;
-    CHECK(ended.verdict->reason ==
+    CHECK(ended.job_result->reason ==
           "node 0 (host0) was lost: reset; the job has lost 2 nodes, more than job_losses allows");
   }
 }
@@ -205,10 +205,10 @@ TEST_CASE("an exit code that forbids a restart ends the job, also when many othe
   failures.back().exit.code = kDoNotRequeue;
   stop.take(node_of(0), failures, true);
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
-  REQUIRE(ended.verdict);
-  CHECK(ended.verdict->reason == "a worker has ended with 93: the job is not to be started again");
-  CHECK(ended.verdict->failures.size() == limits::kFailuresKept);
-  CHECK(ended.verdict->failures.back().is_final());
+  REQUIRE(ended.job_result);
+  CHECK(ended.job_result->reason == "a worker has ended with 93: the job is not to be started again");
+  CHECK(ended.job_result->failures.size() == limits::kFailuresKept);
+  CHECK(ended.job_result->failures.back().is_final());
   CHECK(budgets.restarts.used() == 0);
 }
 
@@ -217,12 +217,12 @@ TEST_CASE("two attempts that fail with the same crash end the job, unless the us
     JobBudgets budgets = budgets_of(5);
     RoundStop stop = worker_failed_on(1);
     stop.crashes = {{0, Crash{Crash::Kind::kSyntax, 8}}, {1, Crash{Crash::Kind::kImport, 7}}};
-    CHECK(!conclude(stop, {.has_run = true, .crash_loop = rule}, budgets).verdict);
+    CHECK(!conclude(stop, {.has_run = true, .crash_loop = rule}, budgets).job_result);
     const Conclusion second = conclude(stop, {.has_run = true, .crash_loop = rule}, budgets);
-    REQUIRE(second.verdict.has_value() == (rule == JobRules::CrashLoop::kStop));
-    if (!second.verdict) continue;
-    CHECK(second.verdict->is_deterministic);
-    CHECK(second.verdict->reason == coordinator::text_of_crash_loop(Crash::Kind::kImport, 0, 1));
+    REQUIRE(second.job_result.has_value() == (rule == JobRules::CrashLoop::kStop));
+    if (!second.job_result) continue;
+    CHECK(second.job_result->is_deterministic);
+    CHECK(second.job_result->reason == coordinator::text_of_crash_loop(Crash::Kind::kImport, 0, 1));
   }
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("attempts are not compared over a round whose workers ran and stopped 
     RoundStop grows;
     grows.other = "1 more node has joined";
     conclude(grows, {.has_run = has_run}, budgets);
-    CHECK(conclude(crash, {.has_run = true}, budgets).verdict.has_value() == !has_run);
+    CHECK(conclude(crash, {.has_run = true}, budgets).job_result.has_value() == !has_run);
   }
 }
 
@@ -244,11 +244,11 @@ TEST_CASE("a job that a user stops ends with the signal, and its failures do not
   RoundStop stop = worker_failed_on(1);
   stop.host_leaves("node 0 (host0)", SIGTERM);
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
-  REQUIRE(ended.verdict);
-  CHECK(ended.verdict->outcome == Outcome::kStopped);
-  CHECK(ended.verdict->signal == SIGTERM);
-  CHECK(ended.verdict->reason == "stopped by SIGTERM");
-  CHECK(ended.verdict->failures.size() == 1);
+  REQUIRE(ended.job_result);
+  CHECK(ended.job_result->outcome == Outcome::kStopped);
+  CHECK(ended.job_result->signal == SIGTERM);
+  CHECK(ended.job_result->reason == "stopped by SIGTERM");
+  CHECK(ended.job_result->failures.size() == 1);
   CHECK(ended.counted.empty());
   CHECK(!ended.again);
   CHECK(budgets.restarts.used() == 0);
@@ -259,10 +259,10 @@ TEST_CASE("a killed outer process of the coordinator's host fails the job") {
   RoundStop stop;
   stop.host_leaves("node 0 (host0)", SIGKILL);
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
-  REQUIRE(ended.verdict);
-  CHECK(ended.verdict->outcome == Outcome::kFailed);
-  CHECK(ended.verdict->signal == 0);
-  CHECK(ended.verdict->reason.starts_with("node 0 (host0): its outer "));
+  REQUIRE(ended.job_result);
+  CHECK(ended.job_result->outcome == Outcome::kFailed);
+  CHECK(ended.job_result->signal == 0);
+  CHECK(ended.job_result->reason.starts_with("node 0 (host0): its outer "));
 }
 
 TEST_CASE("the first node that cannot run its workers gives the verdict its reason") {
@@ -271,7 +271,7 @@ TEST_CASE("the first node that cannot run its workers gives the verdict its reas
   stop.fails("node 1: no such file");
   stop.fails("node 0: another reason");
   const Conclusion ended = conclude(stop, {.is_check_only = false}, budgets);
-  CHECK(ended.verdict->reason == "node 1: no such file");
+  CHECK(ended.job_result->reason == "node 1: no such file");
   REQUIRE(ended.counted.size() == 1);
   CHECK(ended.counted[0].cause == RoundCause::kWorkerFailure);
   CHECK(ended.counted[0].text == "node 1: no such file");

@@ -4,9 +4,9 @@
 
 using namespace elastic;
 using coordinator::SilenceWatch;
+using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-using membership::Standing;
 using Nodes = std::vector<protocol::AgentId>;
 
 namespace {
@@ -18,7 +18,7 @@ Node& heard_at(Roster& roster, protocol::AgentId agent, std::int64_t last_heard_
   node.agent = agent;
   node.session = static_cast<protocol::NodeId>(agent);
   node.last_heard_ms = last_heard_ms;
-  return roster.add(std::move(node), Standing::kMember);
+  return roster.add(std::move(node), MemberState::kMember);
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ EntryKeeper::Effects EntryKeeper::read(const RegisterAnswer& answer, std::int64_
   if (!answer || !there) return failed(answer ? there.error().reason : answer.error().reason);
   const Keeping keeping = keep_entry(own_, *there);
   Effects out = keeping.writes ? Effects{} : works();
-  if (keeping.announces) out.emplace_back(Announce{(*there)->leader});
+  if (keeping.gossips) out.emplace_back(Gossip{(*there)->leader});
   own_.written_ms = now_ms;
   if (keeping.writes) out.emplace_back(Write{*answer, entry_text(own_)});
   return out;

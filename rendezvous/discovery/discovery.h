@@ -129,11 +129,11 @@ class EntryKeeper {
     std::string desired;
   };
   // The leader announces itself there.
-  struct Announce {
+  struct Gossip {
     Entry::Place to;
   };
   struct Withdrawn {};  // the answer to withdraw()
-  using Effect = std::variant<Read, Write, Announce, Withdrawn, Tell>;
+  using Effect = std::variant<Read, Write, Gossip, Withdrawn, Tell>;
   using Effects = std::vector<Effect>;
 
   // `place` is for messages: "file /shared/meeting".

@@ -292,7 +292,7 @@ struct Leader {
                 if (file == e.expected) file = e.desired;
                 return "write; " + told(keeper.written(*file));
               },
-              [](const EntryKeeper::Announce& e) { return "announce to " + endpoint_of(e.to) + "; "; },
+              [](const EntryKeeper::Gossip& e) { return "announce to " + endpoint_of(e.to) + "; "; },
               [](const EntryKeeper::Withdrawn&) { return std::string("withdrawn; "); },
               [](const Tell& e) { return std::string(e.event) + "; "; },
           },

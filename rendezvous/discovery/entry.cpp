@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "rendezvous/discovery/duplicate_job.h"
 #include "rendezvous/discovery/limits.h"
-#include "rendezvous/discovery/rival.h"
 #include "src/base/address.h"
 #include "src/base/json_archive.h"
 #include "src/base/limits.h"
@@ -38,7 +38,7 @@ Result<Entry> entry_of(const Json& json) {
   if (wrong.empty() && (is_nowhere(entry.leader) || std::ranges::any_of(entry.next_leaders, is_nowhere))) {
     wrong = "an address is empty, or too long";
   }
-  if (wrong.empty() && entry.next_leaders.size() > limits::kSuccessors) wrong = "it names too many next leaders";
+  if (wrong.empty() && entry.next_leaders.size() > limits::kNextLeaders) wrong = "it names too many next leaders";
   if (!wrong.empty()) return no_entry(format("its entry for this job cannot be read: {}", wrong));
   return entry;
 }
@@ -63,7 +63,7 @@ bool is_link_local(std::string_view address) {
   return start == "fe8" || start == "fe9" || start == "fea" || start == "feb";
 }
 
-Rival rival(const Entry& entry) { return {entry.incarnation, entry.birth_ms, entry.round}; }
+DuplicateJob duplicate_job(const Entry& entry) { return {entry.incarnation, entry.birth_ms, entry.round}; }
 
 bool say_the_same(Entry one, const Entry& other) {
   one.written_ms = other.written_ms;
@@ -119,7 +119,8 @@ Keeping keep_entry(const Entry& own, const std::optional<Entry>& there) {
   if (!there) return {.writes = true};
   if (there->process == own.process) return {.writes = !say_the_same(own, *there)};
   if (there->incarnation == own.incarnation) return {.writes = there->term <= own.term};
-  return {.writes = judge_rival(rival(own), rival(*there)) == Rivalry::kGoesOn, .announces = true};
+  return {.writes = judge_duplicate_job(duplicate_job(own), duplicate_job(*there)) == Duplicate::kGoesOn,
+          .gossips = true};
 }
 
 std::string entry_address(const std::string& given, const std::vector<std::string>& own) {

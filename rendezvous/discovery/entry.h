@@ -80,14 +80,14 @@ Result<std::string> file_with_entry(std::string_view file, const std::string& jo
 
 // What the leader of a job does about the entry that it has read.
 struct Keeping {
-  bool writes = false;     // its own in that one's place
-  bool announces = false;  // itself to the leader which that one names: it is of another start of the job
+  bool writes = false;   // its own in that one's place
+  bool gossips = false;  // itself to the leader which that one names: it is of another start of the job
 };
 // `own` is what the leader would write.
 //   1. There is none, or it is of this process: it is written, unless it says the same.
 //   2. It is of the same start of the job: it is written, unless it is of a later term.
 //   3. It is of another start: the leader announces itself there, and writes where its own start goes before that one
-//      (judge_rival).
+//      (judge_duplicate_job).
 Keeping keep_entry(const Entry& own, const std::optional<Entry>& there);
 
 // The address that this node's entry names: `given` by --local-addr; else the first of `own` (the addresses of all

@@ -108,7 +108,7 @@ TEST_CASE("the leader writes its entry where none is, over its own, and over one
   CHECK(writes(of_other));
   CHECK(writes(with(of_other, [](Entry& entry) { entry.term = 4; })));
   CHECK_FALSE(writes(with(of_other, [](Entry& entry) { entry.term = 6; })));
-  CHECK_FALSE(keep_entry(kThere, of_other).announces);
+  CHECK_FALSE(keep_entry(kThere, of_other).gossips);
 }
 
 TEST_CASE("the leader of another start of the job hears of this one, and its entry is replaced where it gives way") {
@@ -123,7 +123,7 @@ TEST_CASE("the leader of another start of the job hears of this one, and its ent
   CHECK_FALSE(keeping([](Entry& entry) { entry.birth_ms = 999; }).writes);
   CHECK_FALSE(keeping([](Entry& entry) { entry.round = 4; }).writes);
   for (const std::uint32_t round : {2U, 4U}) {
-    CHECK(keeping([round](Entry& entry) { entry.round = round; }).announces);
+    CHECK(keeping([round](Entry& entry) { entry.round = round; }).gossips);
   }
 }
 

@@ -9,10 +9,10 @@
 
 namespace elastic::election {
 
-using protocol::Certificate;
 using protocol::KnownRound;
 using protocol::Round;
-using protocol::Testimony;
+using protocol::VoterState;
+using protocol::WitnessedDeath;
 
 // How many rounds may be the last one, at most. Each coordinator that is lost before it has run a round adds one: after
 // so many in a row nobody can be elected.

@@ -12,7 +12,7 @@ using namespace agent;
 
 namespace {
 
-using protocol::Verdict;
+using protocol::JobResult;
 
 // PyTorch writes no error file that is deeper or has more members.
 constexpr std::size_t kMostLevels = 64;
@@ -80,12 +80,12 @@ std::string TorchEvents::on(const Effect& effect, double now_ms) {
   return {};
 }
 
-std::string TorchEvents::ended(const Verdict& verdict, const std::vector<std::string>& error_files) const {
-  const bool well = verdict.outcome == Verdict::Outcome::kSucceeded;
+std::string TorchEvents::ended(const JobResult& job_result, const std::vector<std::string>& error_files) const {
+  const bool well = job_result.outcome == JobResult::Outcome::kSucceeded;
   // In PyTorch's events an agent whose workers fail has succeeded; it fails if it could not run them to their end.
   const bool agent_failed =
-      verdict.outcome == Verdict::Outcome::kStopped || (!well && verdict.failures.empty()) || !all_started_;
-  if (agent_failed) return agent_event(well ? "SUCCEEDED" : "FAILED", {}, verdict.reason);
+      job_result.outcome == JobResult::Outcome::kStopped || (!well && job_result.failures.empty()) || !all_started_;
+  if (agent_failed) return agent_event(well ? "SUCCEEDED" : "FAILED", {}, job_result.reason);
   // PyTorch's processes without an error file share one object for what is known of their failure, so that all have the
   // traits that one of them gets for an exit code.
   bool has_traits = false;

@@ -32,7 +32,7 @@ class TorchEvents {
   std::string on(const agent::Effect& effect, double now_ms);
   // The job has ended. `error_files` are the texts of the error files of this node's workers, by local rank, empty
   // where there is none; the vector may be shorter.
-  std::string ended(const protocol::Verdict& verdict, const std::vector<std::string>& error_files) const;
+  std::string ended(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const;
 
  private:
   struct Worker {

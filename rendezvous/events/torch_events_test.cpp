@@ -83,8 +83,8 @@ TEST_CASE("a failed worker's event has its exit code and what it said, one that 
   launch.exit(1, {.code = 3});
   launch.exit(0, {});
   launch.finish(2000);
-  const Verdict failed{.outcome = Verdict::Outcome::kFailed,
-                       .failures = {WorkerFailure{.rank = 1, .exit = {.code = 3}}}};
+  const JobResult failed{.outcome = JobResult::Outcome::kFailed,
+                         .failures = {WorkerFailure{.rank = 1, .exit = {.code = 3}}}};
   const std::string end = launch.events.ended(failed, {"", R"({"message":{"message":"ValueError: é"}})"});
   CHECK(states(end) == "WORKER TERMINATED 0; WORKER FAILED 1; AGENT SUCCEEDED; ");
   CHECK(end.contains(R"("raw_error": "{\"message\": {\"message\": \"ValueError: \\u00e9\"}}", )"));
@@ -95,8 +95,8 @@ TEST_CASE("without an error file all failures have the traits of an exit code, i
   Launch launch;
   launch.start(kRound, 1010);
   launch.exit(1, {.signal = SIGTERM});
-  const Verdict failed{.outcome = Verdict::Outcome::kFailed,
-                       .failures = {WorkerFailure{.rank = 0, .exit = {.code = 3}}}};
+  const JobResult failed{.outcome = JobResult::Outcome::kFailed,
+                         .failures = {WorkerFailure{.rank = 0, .exit = {.code = 3}}}};
   const std::string none = R"("raw_error": "{\"message\": \"<NONE>\"}", )";
   const std::string traits = R"("raw_error": "{\"message\": \"<NONE>\", \"errorTraits\": {\"category\": )"
                              R"(\"system_terminated_error\", \"retryability\": \"False\"}}", )";
@@ -128,10 +128,10 @@ TEST_CASE("a restart has the last round's group and the new count, and its wait 
 
 TEST_CASE("an agent fails that is stopped or could not begin, and says why") {
   Launch launch;
-  const Verdict hopeless{.outcome = Verdict::Outcome::kFailed, .reason = "no nodes came"};
+  const JobResult hopeless{.outcome = JobResult::Outcome::kFailed, .reason = "no nodes came"};
   CHECK(states(launch.events.ended(hopeless, {})) == "AGENT FAILED; ");
   CHECK(launch.events.ended(hopeless, {}).contains(R"("raw_error": "no nodes came")"));
   launch.start(kRound, 1010);
-  const Verdict stopped{.outcome = Verdict::Outcome::kStopped, .reason = "stopped by SIGTERM"};
+  const JobResult stopped{.outcome = JobResult::Outcome::kStopped, .reason = "stopped by SIGTERM"};
   CHECK(states(launch.events.ended(stopped, {})) == "AGENT FAILED; ");
 }

@@ -89,64 +89,64 @@ std::vector<std::size_t> all_indices(std::size_t count) {
 }
 
 // The seats that have been given so far; each is given once.
-class SeatPlan {
+class SlotPlan {
  public:
-  SeatPlan(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant)
-      : chosen_(chosen), vacant_(vacant), seats_(chosen.size()) {}
+  SlotPlan(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant)
+      : chosen_(chosen), vacant_(vacant), slots_(chosen.size()) {}
 
-  std::vector<Seated> make() {
-    seat_claims();
-    keep_seats();
+  std::vector<InSlot> make() {
+    slot_claims();
+    keep_slots();
     std::vector<std::size_t> waiting = unseated();
     take_vacant(waiting);
     sit_behind(waiting);
 
-    std::vector<Seated> result;
-    result.reserve(seats_.size());
-    for (std::size_t i = 0; i < seats_.size(); ++i) result.push_back({.candidate = i, .seat = *seats_[i]});
-    std::ranges::sort(result, {}, &Seated::seat);
+    std::vector<InSlot> result;
+    result.reserve(slots_.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) result.push_back({.candidate = i, .slot = *slots_[i]});
+    std::ranges::sort(result, {}, &InSlot::slot);
     return result;
   }
 
  private:
-  bool give(std::size_t candidate, int seat) {
-    if (!taken_.insert(seat).second) return false;
-    seats_[candidate] = seat;
-    highest_ = std::max<std::int64_t>(highest_, seat);
+  bool give(std::size_t candidate, int slot) {
+    if (!taken_.insert(slot).second) return false;
+    slots_[candidate] = slot;
+    highest_ = std::max<std::int64_t>(highest_, slot);
     return true;
   }
 
-  void seat_claims() {
+  void slot_claims() {
     std::vector<std::size_t> order = all_indices(chosen_.size());
     std::ranges::sort(order, {}, [this](std::size_t i) {
       const Candidate& node = chosen_[i];
-      return std::tuple(node.seat != node.claimed_rank, !valid(node.seat), node.arrival, i);
+      return std::tuple(node.slot != node.claimed_rank, !valid(node.slot), node.arrival, i);
     });
     for (const std::size_t i : order) {
       if (const auto claim = valid(chosen_[i].claimed_rank)) give(i, *claim);
     }
   }
 
-  void keep_seats() {
+  void keep_slots() {
     std::vector<std::size_t> order = all_indices(chosen_.size());
     std::ranges::sort(order, {}, [this](std::size_t i) { return std::tuple(chosen_[i].arrival, i); });
     for (const std::size_t i : order) {
-      if (const auto seat = valid(chosen_[i].seat); seat && !seats_[i]) give(i, *seat);
+      if (const auto slot = valid(chosen_[i].slot); slot && !slots_[i]) give(i, *slot);
     }
   }
 
   // The nodes without a seat, in the order in which they get the free ones.
   std::vector<std::size_t> unseated() const {
     std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < seats_.size(); ++i) {
-      if (!seats_[i]) order.push_back(i);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i]) order.push_back(i);
     }
     std::ranges::sort(order, [this](std::size_t a, std::size_t b) {
       const Candidate& left = chosen_[a];
       const Candidate& right = chosen_[b];
-      const std::int64_t seat_a = or_last(valid(left.seat));
-      const std::int64_t seat_b = or_last(valid(right.seat));
-      if (seat_a != seat_b) return seat_a < seat_b;
+      const std::int64_t slot_a = or_last(valid(left.slot));
+      const std::int64_t slot_b = or_last(valid(right.slot));
+      if (slot_a != slot_b) return slot_a < slot_b;
       if (left.address != right.address) return natural_less(left.address, right.address);
       return std::tie(left.arrival, a) < std::tie(right.arrival, b);
     });
@@ -155,23 +155,23 @@ class SeatPlan {
 
   // Nodes that get a seat are removed from `waiting`.
   void take_vacant(std::vector<std::size_t>& waiting) {
-    std::vector<VacantSeat> free;
-    for (const VacantSeat& seat : vacant_) {
-      if (seat.seat >= 0) free.push_back(seat);
+    std::vector<VacantSlot> free;
+    for (const VacantSlot& slot : vacant_) {
+      if (slot.slot >= 0) free.push_back(slot);
     }
-    std::ranges::stable_sort(free, {}, &VacantSeat::seat);
+    std::ranges::stable_sort(free, {}, &VacantSlot::slot);
 
     std::unordered_map<std::string_view, std::vector<int>> by_address;  // the lowest seat last
     for (std::size_t i = free.size(); i-- > 0;) {
-      if (!free[i].address.empty()) by_address[free[i].address].push_back(free[i].seat);
+      if (!free[i].address.empty()) by_address[free[i].address].push_back(free[i].slot);
     }
     std::erase_if(waiting, [&](std::size_t i) {
       const auto own = by_address.find(chosen_[i].address);
       if (own == by_address.end()) return false;
       while (!own->second.empty()) {
-        const int seat = own->second.back();
+        const int slot = own->second.back();
         own->second.pop_back();
-        if (give(i, seat)) return true;
+        if (give(i, slot)) return true;
       }
       return false;
     });
@@ -179,7 +179,7 @@ class SeatPlan {
     std::size_t next = 0;
     std::erase_if(waiting, [&](std::size_t i) {
       while (next < free.size()) {
-        if (give(i, free[next++].seat)) return true;
+        if (give(i, free[next++].slot)) return true;
       }
       return false;
     });
@@ -190,7 +190,7 @@ class SeatPlan {
     const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
     // In a first round nodes without a claim fill the gaps between claims, so that a claimed rank is the node rank.
     const bool is_first = vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) {
-                            return valid(node.seat).has_value();
+                            return valid(node.slot).has_value();
                           });
     int next = room && !is_first ? static_cast<int>(highest_ + 1) : 0;
     for (const std::size_t i : waiting) {
@@ -199,8 +199,8 @@ class SeatPlan {
   }
 
   const std::vector<Candidate>& chosen_;
-  const std::vector<VacantSeat>& vacant_;
-  std::vector<std::optional<int>> seats_;
+  const std::vector<VacantSlot>& vacant_;
+  std::vector<std::optional<int>> slots_;
   std::unordered_set<int> taken_;
   std::int64_t highest_ = -1;
 };
@@ -211,14 +211,14 @@ std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates
   std::vector<std::size_t> order = all_indices(candidates.size());
   std::ranges::sort(order, {}, [&](std::size_t i) {
     const Candidate& node = candidates[i];
-    return std::tuple(!valid(node.seat), or_last(valid(node.claimed_rank)), or_last(valid(node.seat)), node.arrival, i);
+    return std::tuple(!valid(node.slot), or_last(valid(node.claimed_rank)), or_last(valid(node.slot)), node.arrival, i);
   });
   order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(size, 0))));
   return order;
 }
 
-std::vector<Seated> seat_members(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant) {
-  return SeatPlan(chosen, vacant).make();
+std::vector<InSlot> slot_members(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant) {
+  return SlotPlan(chosen, vacant).make();
 }
 
 }  // namespace elastic::membership

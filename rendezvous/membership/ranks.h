@@ -30,7 +30,7 @@ bool natural_less(std::string_view a, std::string_view b);
 // A node that could be in the round.
 struct Candidate {
   std::optional<int> claimed_rank;  // --node-rank, if the user gave it
-  std::optional<int> seat;          // its seat in the last round, if it was in it
+  std::optional<int> slot;          // its seat in the last round, if it was in it
   std::string address;              // the name that it gives itself
   std::uint64_t arrival = 0;        // its number in the order of joining
 };
@@ -41,15 +41,15 @@ struct Candidate {
 std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates, int size);
 
 // A seat whose node was in the last round and is gone.
-struct VacantSeat {
-  int seat = 0;
+struct VacantSlot {
+  int slot = 0;
   std::string address;
 };
 
-struct Seated {
+struct InSlot {
   std::size_t candidate = 0;  // index
-  int seat = 0;
-  bool operator==(const Seated&) const = default;
+  int slot = 0;
+  bool operator==(const InSlot&) const = default;
 };
 
 // Gives each of the chosen nodes a seat of its own. The result is sorted by seat: a position in it is the node rank.
@@ -61,6 +61,6 @@ struct Seated {
 //      of addresses, the lowest seat (a replacement takes the lost node's rank).
 //   4. Nodes without a vacant seat get seats after all others, in the same order.
 // Claims and seats below 0 are ignored.
-std::vector<Seated> seat_members(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant);
+std::vector<InSlot> slot_members(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant);
 
 }  // namespace elastic::membership

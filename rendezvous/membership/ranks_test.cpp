@@ -13,32 +13,32 @@ using namespace elastic;
 using membership::assign_places;
 using membership::Candidate;
 using membership::choose_members;
+using membership::InSlot;
 using membership::natural_less;
-using membership::seat_members;
-using membership::Seated;
-using membership::VacantSeat;
+using membership::slot_members;
+using membership::VacantSlot;
 
 namespace {
 
 Candidate newcomer(std::string address, std::uint64_t arrival = 0) {
-  return {.claimed_rank = {}, .seat = {}, .address = std::move(address), .arrival = arrival};
+  return {.claimed_rank = {}, .slot = {}, .address = std::move(address), .arrival = arrival};
 }
-Candidate survivor(int seat, std::string address, std::uint64_t arrival = 0) {
-  return {.claimed_rank = {}, .seat = seat, .address = std::move(address), .arrival = arrival};
+Candidate survivor(int slot, std::string address, std::uint64_t arrival = 0) {
+  return {.claimed_rank = {}, .slot = slot, .address = std::move(address), .arrival = arrival};
 }
 Candidate claims(int rank, std::string address, std::uint64_t arrival = 0) {
-  return {.claimed_rank = rank, .seat = {}, .address = std::move(address), .arrival = arrival};
+  return {.claimed_rank = rank, .slot = {}, .address = std::move(address), .arrival = arrival};
 }
 
 // The seats in the order of the candidates.
-std::vector<int> seats(const std::vector<Candidate>& chosen, const std::vector<VacantSeat>& vacant = {}) {
+std::vector<int> slots(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant = {}) {
   std::vector<int> result(chosen.size(), -1);
-  for (const Seated& seated : seat_members(chosen, vacant)) result.at(seated.candidate) = seated.seat;
+  for (const InSlot& in_slot : slot_members(chosen, vacant)) result.at(in_slot.candidate) = in_slot.slot;
   return result;
 }
 
 using Indices = std::vector<std::size_t>;
-using Seats = std::vector<int>;
+using Slots = std::vector<int>;
 
 }  // namespace
 
@@ -139,65 +139,65 @@ TEST_CASE("fewer candidates than asked for are all chosen, and none of none") {
 }
 
 TEST_CASE("nodes of a first round sit in natural order of their addresses") {
-  CHECK(seats({newcomer("node10", 1), newcomer("node2", 2), newcomer("node1", 3)}) == Seats{2, 1, 0});
+  CHECK(slots({newcomer("node10", 1), newcomer("node2", 2), newcomer("node1", 3)}) == Slots{2, 1, 0});
 }
 
 TEST_CASE("nodes of one address sit in the order in which they joined") {
-  CHECK(seats({newcomer("h", 3), newcomer("h", 1), newcomer("h", 2)}) == Seats{2, 0, 1});
+  CHECK(slots({newcomer("h", 3), newcomer("h", 1), newcomer("h", 2)}) == Slots{2, 0, 1});
 }
 
 TEST_CASE("a claimed rank is the seat, and who claims nothing fills in a first round what is left, later sits behind") {
-  CHECK(seats({claims(2, "a"), newcomer("b"), claims(0, "c")}) == Seats{2, 1, 0});
-  CHECK(seats({claims(1, "a"), claims(2, "b"), newcomer("c"), newcomer("d")}) == Seats{1, 2, 0, 3});
-  CHECK(seats({claims(2, "a"), newcomer("b"), survivor(0, "c")}) == Seats{2, 3, 0});
-  const auto seated = seat_members({claims(2, "a"), newcomer("b"), claims(0, "c")}, {});
-  CHECK(seated == std::vector<Seated>{{2, 0}, {1, 1}, {0, 2}});
+  CHECK(slots({claims(2, "a"), newcomer("b"), claims(0, "c")}) == Slots{2, 1, 0});
+  CHECK(slots({claims(1, "a"), claims(2, "b"), newcomer("c"), newcomer("d")}) == Slots{1, 2, 0, 3});
+  CHECK(slots({claims(2, "a"), newcomer("b"), survivor(0, "c")}) == Slots{2, 3, 0});
+  const auto in_slot = slot_members({claims(2, "a"), newcomer("b"), claims(0, "c")}, {});
+  CHECK(in_slot == std::vector<InSlot>{{2, 0}, {1, 1}, {0, 2}});
 }
 
 TEST_CASE("survivors keep their seats when one between them is gone") {
-  CHECK(seats({survivor(0, "z"), survivor(2, "y"), survivor(3, "x")}, {{1, "w"}}) == Seats{0, 2, 3});
+  CHECK(slots({survivor(0, "z"), survivor(2, "y"), survivor(3, "x")}, {{1, "w"}}) == Slots{0, 2, 3});
 }
 
 TEST_CASE("a replacement takes the lost node's seat") {
-  CHECK(seats({survivor(0, "a"), survivor(2, "c"), newcomer("z")}, {{1, "b"}}) == Seats{0, 2, 1});
+  CHECK(slots({survivor(0, "a"), survivor(2, "c"), newcomer("z")}, {{1, "b"}}) == Slots{0, 2, 1});
 }
 
 TEST_CASE("a node that comes back takes its own seat, the others the lowest in natural order") {
-  CHECK(seats({newcomer("n10"), newcomer("n9"), newcomer("n3"), survivor(2, "n2")},
-              {{3, "n3"}, {1, "n1"}, {0, "n0"}}) == Seats{1, 0, 3, 2});
+  CHECK(slots({newcomer("n10"), newcomer("n9"), newcomer("n3"), survivor(2, "n2")},
+              {{3, "n3"}, {1, "n1"}, {0, "n0"}}) == Slots{1, 0, 3, 2});
 }
 
 TEST_CASE("two nodes of one host that come back take that host's two seats") {
-  CHECK(seats({newcomer("h", 1), newcomer("a", 2), newcomer("h", 3)}, {{5, "h"}, {4, "x"}, {3, "h"}}) ==
-        Seats{3, 4, 5});
+  CHECK(slots({newcomer("h", 1), newcomer("a", 2), newcomer("h", 3)}, {{5, "h"}, {4, "x"}, {3, "h"}}) ==
+        Slots{3, 4, 5});
 }
 
 TEST_CASE("newcomers for whom no seat is vacant sit behind all others") {
-  CHECK(seats({newcomer("b"), survivor(4, "x"), newcomer("c"), newcomer("a")}, {{1, "gone"}}) == Seats{5, 4, 6, 1});
+  CHECK(slots({newcomer("b"), survivor(4, "x"), newcomer("c"), newcomer("a")}, {{1, "gone"}}) == Slots{5, 4, 6, 1});
 }
 
 TEST_CASE("a claim drives an unclaimed seat's holder to a vacant seat, before newcomers") {
-  CHECK(seats({survivor(1, "a"), claims(1, "b"), newcomer("0")}, {{0, "gone"}}) == Seats{0, 1, 2});
-  CHECK(seats({survivor(1, "a"), claims(1, "b")}) == Seats{2, 1});
+  CHECK(slots({survivor(1, "a"), claims(1, "b"), newcomer("0")}, {{0, "gone"}}) == Slots{0, 1, 2});
+  CHECK(slots({survivor(1, "a"), claims(1, "b")}) == Slots{2, 1});
 }
 
 TEST_CASE("a vacant seat that is claimed, or held again, is vacant no more") {
-  CHECK(seats({claims(1, "b"), survivor(0, "a"), newcomer("c")}, {{1, "c"}, {0, "x"}, {2, "y"}, {2, "y"}}) ==
-        Seats{1, 0, 2});
+  CHECK(slots({claims(1, "b"), survivor(0, "a"), newcomer("c")}, {{1, "c"}, {0, "x"}, {2, "y"}, {2, "y"}}) ==
+        Slots{1, 0, 2});
 }
 
 TEST_CASE("of two claims to one rank the holder's wins, then the earlier; never do two have one seat") {
   Candidate holder = claims(1, "z", 9);
-  holder.seat = 1;
-  CHECK(seats({claims(1, "a", 1), holder}) == Seats{2, 1});
-  CHECK(seats({claims(1, "a", 5), claims(1, "b", 4)}) == Seats{0, 1});
+  holder.slot = 1;
+  CHECK(slots({claims(1, "a", 1), holder}) == Slots{2, 1});
+  CHECK(slots({claims(1, "a", 5), claims(1, "b", 4)}) == Slots{0, 1});
 }
 
 TEST_CASE("claims and seats below 0 count as none, and one at the end of all numbers leaves room") {
   constexpr int kLast = std::numeric_limits<int>::max();
-  CHECK(seats({claims(-1, "b"), survivor(-5, "a")}, {{-2, "b"}}) == Seats{1, 0});
-  CHECK(seats({claims(kLast, "b"), newcomer("c"), newcomer("a")}) == Seats{kLast, 1, 0});
-  CHECK(seats({claims(kLast - 1, "b"), newcomer("c"), newcomer("a"), claims(0, "d")}) == Seats{kLast - 1, 2, 1, 0});
+  CHECK(slots({claims(-1, "b"), survivor(-5, "a")}, {{-2, "b"}}) == Slots{1, 0});
+  CHECK(slots({claims(kLast, "b"), newcomer("c"), newcomer("a")}) == Slots{kLast, 1, 0});
+  CHECK(slots({claims(kLast - 1, "b"), newcomer("c"), newcomer("a"), claims(0, "d")}) == Slots{kLast - 1, 2, 1, 0});
 }
 
 namespace {
@@ -205,7 +205,7 @@ namespace {
 // Random nodes: claims and seats that collide, several nodes of one address, vacant seats.
 struct Mix {
   std::vector<Candidate> nodes;
-  std::vector<VacantSeat> vacant;
+  std::vector<VacantSlot> vacant;
 };
 
 Mix any_mix(TestRandom& random) {
@@ -215,7 +215,7 @@ Mix any_mix(TestRandom& random) {
   for (std::uint64_t i = 0; i < count; ++i) {
     Candidate node = newcomer("node" + std::to_string(below(12)), i);
     if (below(3) == 0) node.claimed_rank = static_cast<int>(below(10));
-    if (below(2) == 0) node.seat = static_cast<int>(below(10));
+    if (below(2) == 0) node.slot = static_cast<int>(below(10));
     mix.nodes.push_back(node);
   }
   for (std::uint64_t i = below(6); i > 0; --i) {
@@ -225,10 +225,10 @@ Mix any_mix(TestRandom& random) {
   return mix;
 }
 
-std::map<std::uint64_t, int> seat_by_arrival(const Mix& mix) {
+std::map<std::uint64_t, int> slot_by_arrival(const Mix& mix) {
   std::map<std::uint64_t, int> result;
-  for (const Seated& seated : seat_members(mix.nodes, mix.vacant)) {
-    result[mix.nodes[seated.candidate].arrival] = seated.seat;
+  for (const InSlot& in_slot : slot_members(mix.nodes, mix.vacant)) {
+    result[mix.nodes[in_slot.candidate].arrival] = in_slot.slot;
   }
   return result;
 }
@@ -240,15 +240,15 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     CAPTURE(seed);
     TestRandom random(seed);
     const Mix mix = any_mix(random);
-    const auto seated = seat_members(mix.nodes, mix.vacant);
-    REQUIRE(seated.size() == mix.nodes.size());
-    REQUIRE(std::ranges::is_sorted(seated, {}, &Seated::seat));
+    const auto in_slot = slot_members(mix.nodes, mix.vacant);
+    REQUIRE(in_slot.size() == mix.nodes.size());
+    REQUIRE(std::ranges::is_sorted(in_slot, {}, &InSlot::slot));
 
-    std::map<int, std::size_t> by_seat;
+    std::map<int, std::size_t> by_slot;
     std::set<std::size_t> placed;
-    for (const Seated& one : seated) {
-      REQUIRE(one.seat >= 0);
-      REQUIRE(by_seat.emplace(one.seat, one.candidate).second);
+    for (const InSlot& one : in_slot) {
+      REQUIRE(one.slot >= 0);
+      REQUIRE(by_slot.emplace(one.slot, one.candidate).second);
       placed.insert(one.candidate);
     }
     REQUIRE(placed.size() == mix.nodes.size());
@@ -257,29 +257,29 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     for (const Candidate& node : mix.nodes) {
       if (node.claimed_rank) claimed.insert(*node.claimed_rank);
     }
-    for (const Seated& one : seated) {  // a node that got the rank it claims does not hold its old seat
+    for (const InSlot& one : in_slot) {  // a node that got the rank it claims does not hold its old seat
       const Candidate& node = mix.nodes[one.candidate];
-      if (node.seat && node.claimed_rank != one.seat) held.insert(*node.seat);
+      if (node.slot && node.claimed_rank != one.slot) held.insert(*node.slot);
     }
-    for (const VacantSeat& seat : mix.vacant) offered.insert(seat.seat);
-    for (const int rank : claimed) REQUIRE(mix.nodes[by_seat.at(rank)].claimed_rank == rank);
-    for (const int seat : held) {
-      if (!claimed.contains(seat)) REQUIRE(mix.nodes[by_seat.at(seat)].seat == seat);
+    for (const VacantSlot& slot : mix.vacant) offered.insert(slot.slot);
+    for (const int rank : claimed) REQUIRE(mix.nodes[by_slot.at(rank)].claimed_rank == rank);
+    for (const int slot : held) {
+      if (!claimed.contains(slot)) REQUIRE(mix.nodes[by_slot.at(slot)].slot == slot);
     }
     // The other nodes take vacant seats, their own or the lowest first, and new seats only when none is vacant.
     bool somebody_behind = false;
     int last_of_front = -1;
-    for (const auto& [seat, candidate] : by_seat) {
-      const bool front = claimed.contains(seat) || held.contains(seat) || offered.contains(seat);
+    for (const auto& [slot, candidate] : by_slot) {
+      const bool front = claimed.contains(slot) || held.contains(slot) || offered.contains(slot);
       somebody_behind = somebody_behind || !front;
-      if (front) last_of_front = seat;
+      if (front) last_of_front = slot;
     }
     const bool is_first =
-        mix.vacant.empty() && std::ranges::none_of(mix.nodes, [](const Candidate& node) { return node.seat >= 0; });
+        mix.vacant.empty() && std::ranges::none_of(mix.nodes, [](const Candidate& node) { return node.slot >= 0; });
     if (somebody_behind && !is_first) {
-      for (const int seat : offered) REQUIRE(by_seat.contains(seat));
+      for (const int slot : offered) REQUIRE(by_slot.contains(slot));
       int next = last_of_front;
-      for (auto behind = by_seat.upper_bound(last_of_front); behind != by_seat.end(); ++behind) {
+      for (auto behind = by_slot.upper_bound(last_of_front); behind != by_slot.end(); ++behind) {
         REQUIRE(behind->first == ++next);
       }
     }
@@ -287,7 +287,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     std::ranges::shuffle(shuffled.nodes, random);
     std::ranges::shuffle(shuffled.vacant, random);
     // Two vacant seats of one number and different addresses are no valid input. Otherwise the order does not matter.
-    if (offered.size() == mix.vacant.size()) REQUIRE(seat_by_arrival(shuffled) == seat_by_arrival(mix));
+    if (offered.size() == mix.vacant.size()) REQUIRE(slot_by_arrival(shuffled) == slot_by_arrival(mix));
   }
 }
 
@@ -298,34 +298,34 @@ TEST_CASE("over many rounds of losses and joins nobody who stays is moved or lef
     std::vector<Candidate> known;
     std::uint64_t arrivals = 0;
     for (int round = 0; round < 12; ++round) {
-      std::vector<VacantSeat> vacant;
+      std::vector<VacantSlot> vacant;
       std::erase_if(known, [&](const Candidate& node) {
         if (random() % 4 != 0) return false;
-        if (node.seat) vacant.push_back({*node.seat, node.address});
+        if (node.slot) vacant.push_back({*node.slot, node.address});
         return true;
       });
       for (std::uint64_t joins = random() % 5; joins > 0; --joins) {
         known.push_back(newcomer("node" + std::to_string(random() % 30), ++arrivals));
       }
-      const auto had_seat = [](const Candidate& node) { return node.seat.has_value(); };
-      const auto survivors = static_cast<std::size_t>(std::ranges::count_if(known, had_seat));
+      const auto had_slot = [](const Candidate& node) { return node.slot.has_value(); };
+      const auto survivors = static_cast<std::size_t>(std::ranges::count_if(known, had_slot));
       const Indices chosen = choose_members(known, 8);
       REQUIRE(chosen.size() == std::min<std::size_t>(8, known.size()));
       std::vector<Candidate> members;
       for (const std::size_t index : chosen) members.push_back(known[index]);
-      REQUIRE(static_cast<std::size_t>(std::ranges::count_if(members, had_seat)) == std::min(survivors, chosen.size()));
+      REQUIRE(static_cast<std::size_t>(std::ranges::count_if(members, had_slot)) == std::min(survivors, chosen.size()));
 
-      const auto seated = seat_members(members, vacant);
+      const auto in_slot = slot_members(members, vacant);
       // If all vacant seats are filled no node rank changes.
       const bool all_replaced = members.size() >= survivors + vacant.size();
-      for (Candidate& node : known) node.seat.reset();
-      for (const Seated& one : seated) {
-        if (members[one.candidate].seat) REQUIRE(members[one.candidate].seat == one.seat);
-        known[chosen[one.candidate]].seat = one.seat;
+      for (Candidate& node : known) node.slot.reset();
+      for (const InSlot& one : in_slot) {
+        if (members[one.candidate].slot) REQUIRE(members[one.candidate].slot == one.slot);
+        known[chosen[one.candidate]].slot = one.slot;
       }
       if (all_replaced) {
-        for (const VacantSeat& seat : vacant) {
-          REQUIRE(std::ranges::count(seated, seat.seat, &Seated::seat) == 1);
+        for (const VacantSlot& slot : vacant) {
+          REQUIRE(std::ranges::count(in_slot, slot.slot, &InSlot::slot) == 1);
         }
       }
     }
@@ -342,13 +342,13 @@ TEST_CASE("ten thousand nodes get their seats, and after the loss of each second
   const Indices chosen = choose_members(nodes, kNodes);
   REQUIRE(chosen.size() == kNodes);
   CHECK(chosen.front() == kNodes - 1);  // it has arrived first
-  const auto first = seat_members(nodes, {});
+  const auto first = slot_members(nodes, {});
   bool in_order = true;
-  for (std::size_t i = 0; i < kNodes; ++i) in_order = in_order && first[i] == Seated{i, static_cast<int>(i)};
+  for (std::size_t i = 0; i < kNodes; ++i) in_order = in_order && first[i] == InSlot{i, static_cast<int>(i)};
   CHECK(in_order);
 
   std::vector<Candidate> left;
-  std::vector<VacantSeat> vacant;
+  std::vector<VacantSlot> vacant;
   for (int i = 0; i < kNodes; ++i) {
     const std::string& address = nodes[static_cast<std::size_t>(i)].address;
     if (i % 2 == 0)
@@ -357,11 +357,11 @@ TEST_CASE("ten thousand nodes get their seats, and after the loss of each second
       vacant.push_back({i, address});
   }
   for (int i = 0; i < kNodes / 2; ++i) left.push_back(newcomer("n" + std::to_string(i), 20'000));
-  const auto second = seat_members(left, vacant);
+  const auto second = slot_members(left, vacant);
   bool kept = second.size() == kNodes;
   for (std::size_t i = 0; kept && i < kNodes; ++i) {
     const std::size_t expected = i % 2 == 0 ? i / 2 : kNodes / 2 + i / 2;
-    kept = second[i] == Seated{expected, static_cast<int>(i)};
+    kept = second[i] == InSlot{expected, static_cast<int>(i)};
   }
   CHECK(kept);
 }

@@ -8,35 +8,35 @@
 namespace elastic::membership {
 
 std::string Node::name() const {
-  if (!seat) return address.empty() ? "a node" : address;
+  if (!slot) return address.empty() ? "a node" : address;
   return address.empty() ? format("node {}", place.node_rank) : format("node {} ({})", place.node_rank, address);
 }
 
 std::string Node::identity() const { return address.empty() ? format("agent {:x}", agent) : address; }
 
-Node& Roster::add(Node node, Standing standing) {
+Node& Roster::add(Node node, MemberState member_state) {
   const protocol::AgentId agent = node.agent;
   const auto [place, is_new] = nodes_.emplace(agent, std::move(node));
   ELASTIC_CHECK(is_new);
   ++arrivals_;
   Node& added = place->second;
-  added.standing_ = standing;
-  ++counts_[static_cast<std::size_t>(standing)];
+  added.member_state_ = member_state;
+  ++counts_[static_cast<std::size_t>(member_state)];
   if (added.session) sessions_[*added.session] = agent;
   return added;
 }
 
-void Roster::move(Node& node, Standing standing) {
-  --counts_[static_cast<std::size_t>(node.standing_)];
-  node.standing_ = standing;
-  ++counts_[static_cast<std::size_t>(standing)];
+void Roster::move(Node& node, MemberState member_state) {
+  --counts_[static_cast<std::size_t>(node.member_state_)];
+  node.member_state_ = member_state;
+  ++counts_[static_cast<std::size_t>(member_state)];
 }
 
 void Roster::erase(protocol::AgentId agent) {
   const auto found = nodes_.find(agent);
   ELASTIC_CHECK(found != nodes_.end());
   set_session(found->second, {});
-  --counts_[static_cast<std::size_t>(found->second.standing_)];
+  --counts_[static_cast<std::size_t>(found->second.member_state_)];
   nodes_.erase(found);
 }
 
@@ -73,7 +73,7 @@ void Roster::check_invariants() const {
   std::size_t connected = 0;
   for (const auto& [agent, node] : nodes_) {
     ELASTIC_CHECK(node.agent == agent);
-    ++counts[static_cast<std::size_t>(node.standing_)];
+    ++counts[static_cast<std::size_t>(node.member_state_)];
     if (!node.session) continue;
     ++connected;
     const auto session = sessions_.find(*node.session);

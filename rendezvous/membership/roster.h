@@ -14,7 +14,7 @@
 namespace elastic::membership {
 
 // The state of a node in its job.
-enum class Standing : std::uint8_t {
+enum class MemberState : std::uint8_t {
   kReady,     // connected and without workers: free for the next round
   kMember,    // in the round
   kDone,      // in the round; its workers have succeeded
@@ -32,7 +32,7 @@ struct Node {
   std::string address;
   std::string addresses;                                  // NodeJoins::addresses
   std::string group;                                      // NodeJoins::group
-  std::uint16_t door = 0;                                 // NodeJoins::door
+  std::uint16_t peer_port = 0;                            // NodeJoins::peer_port
   std::optional<protocol::TrainingPorts> training_ports;  // of its last NodeJoins or NodeStopped
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
@@ -40,7 +40,7 @@ struct Node {
   std::int64_t last_heard_ms = 0;  // when its last message or keep-alive came, by the coordinator's clock
   std::uint64_t heard = 0;         // messages and keep-alives so far
   std::uint32_t joined_by = 0;     // NodeJoins::session of its last NodeJoins
-  std::optional<int> seat;         // in the last round, if it was in that
+  std::optional<int> slot;         // in the last round, if it was in that
   protocol::NodePlace place;       // in the round that it is in
   protocol::NodeLeaves leaves;     // what it has said when it was told to leave
   // The same, said to a candidate, whom it supports until that is elected; or, with signal 0, while the coordinator's
@@ -48,7 +48,7 @@ struct Node {
   std::optional<protocol::NodeLeaves> leaves_later;
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
-  std::string unfit;       // why it is out of the job once its round has ended; empty: it is not
+  std::string unhealthy;   // why it is out of the job once its round has ended; empty: it is not
   bool belongs = false;    // it has been in a round of this incarnation
   // The last that it told of its workers' progress, and when that came; of a round that may be over.
   std::optional<protocol::NodeProgress> progress = {};
@@ -59,7 +59,7 @@ struct Node {
     last_heard_ms = now_ms;
     ++heard;
   }
-  Standing standing() const { return standing_; }
+  MemberState member_state() const { return member_state_; }
   // "node 2 (10.0.0.7)", or the address alone if the node is in no round.
   std::string name() const;
   // The key of its losses and of its exclusion: the name of its host. It is never the claimed rank, which a new host
@@ -68,15 +68,15 @@ struct Node {
 
  private:
   friend class Roster;
-  Standing standing_ = Standing::kReady;
+  MemberState member_state_ = MemberState::kReady;
 };
 
 // The nodes that a coordinator knows, by agent and by session, with a count of each state. A pointer to a node is valid
 // until the node is erased.
 class Roster {
  public:
-  Node& add(Node node, Standing standing);
-  void move(Node& node, Standing standing);
+  Node& add(Node node, MemberState member_state);
+  void move(Node& node, MemberState member_state);
   void erase(protocol::AgentId agent);
   // Sets the present session of a node; nothing if it has none.
   void set_session(Node& node, std::optional<protocol::NodeId> session);
@@ -87,7 +87,7 @@ class Roster {
   Node* find(protocol::AgentId agent);
   Node* of_session(protocol::NodeId session);
   const Node* of_session(protocol::NodeId session) const;
-  std::size_t count(Standing standing) const { return counts_[static_cast<std::size_t>(standing)]; }
+  std::size_t count(MemberState member_state) const { return counts_[static_cast<std::size_t>(member_state)]; }
   std::size_t size() const { return nodes_.size(); }
   // How many nodes were added so far.
   std::uint64_t arrivals() const { return arrivals_; }

@@ -35,7 +35,7 @@ Node node(std::uint64_t agent, std::optional<std::uint32_t> session = {}) {
 
 TEST_CASE("a roster finds nodes by agent and by session, and nothing where there is none") {
   Roster roster;
-  Node& added = roster.add(node(5, 50), Standing::kReady);
+  Node& added = roster.add(node(5, 50), MemberState::kReady);
   CHECK(roster.find(5) == &added);
   CHECK(roster.of_session(50) == &added);
   CHECK(roster.find(50) == nullptr);
@@ -48,7 +48,7 @@ TEST_CASE("a roster finds nodes by agent and by session, and nothing where there
 
 TEST_CASE("a node's session may end and another begin, and the old one means nothing then") {
   Roster roster;
-  Node& added = roster.add(node(5, 50), Standing::kMember);
+  Node& added = roster.add(node(5, 50), MemberState::kMember);
   roster.set_session(added, {});
   CHECK(roster.of_session(50) == nullptr);
   CHECK(roster.find(5) == &added);
@@ -63,26 +63,26 @@ TEST_CASE("the counts of the standings are those of the nodes, whatever happens"
   elastic::TestRandom random(3);
   for (int step = 0; step < 20'000; ++step) {
     const std::uint64_t agent = random() % 40;
-    const auto standing = static_cast<Standing>(random() % kStandings);
+    const auto member_state = static_cast<MemberState>(random() % kStandings);
     Node* known = roster.find(agent);
     if (known == nullptr) {
-      roster.add(node(agent, static_cast<std::uint32_t>(step)), standing);
+      roster.add(node(agent, static_cast<std::uint32_t>(step)), member_state);
     } else if (random() % 4 == 0) {
       roster.erase(agent);
     } else {
-      roster.move(*known, standing);
-      CHECK(known->standing() == standing);
+      roster.move(*known, member_state);
+      CHECK(known->member_state() == member_state);
     }
     std::array<std::size_t, kStandings> counts{};
-    for (const auto& [number, each] : roster.nodes()) ++counts[static_cast<std::size_t>(each.standing())];
-    for (std::size_t i = 0; i < kStandings; ++i) REQUIRE(roster.count(static_cast<Standing>(i)) == counts[i]);
+    for (const auto& [number, each] : roster.nodes()) ++counts[static_cast<std::size_t>(each.member_state())];
+    for (std::size_t i = 0; i < kStandings; ++i) REQUIRE(roster.count(static_cast<MemberState>(i)) == counts[i]);
     roster.check_invariants();
   }
 }
 
 TEST_CASE("a node that is not in the roster is not handed out") {
   Roster roster;
-  Node& added = roster.add(node(5, 50), Standing::kReady);
+  Node& added = roster.add(node(5, 50), MemberState::kReady);
   CHECK(&roster.at(5) == &added);
   CHECK(failed_check([&] { roster.at(6); }) == "found != nodes_.end()");
 }
@@ -90,8 +90,8 @@ TEST_CASE("a node that is not in the roster is not handed out") {
 TEST_CASE("a roster whose counts or sessions are not those of its nodes is noticed") {
   const auto broken = [](auto&& how) {
     Roster roster;
-    Node& first = roster.add(node(5, 50), Standing::kReady);
-    roster.add(node(6, 60), Standing::kMember);
+    Node& first = roster.add(node(5, 50), MemberState::kReady);
+    roster.add(node(6, 60), MemberState::kMember);
     roster.check_invariants();
     how(roster, first);
     return failed_check([&] { roster.check_invariants(); });
@@ -107,8 +107,8 @@ TEST_CASE("a roster whose counts or sessions are not those of its nodes is notic
 
 TEST_CASE("pointers to nodes stay good while others come and go") {
   Roster roster;
-  Node& first = roster.add(node(500), Standing::kReady);
-  for (std::uint64_t agent = 0; agent < 500; ++agent) roster.add(node(agent), Standing::kMember);
+  Node& first = roster.add(node(500), MemberState::kReady);
+  for (std::uint64_t agent = 0; agent < 500; ++agent) roster.add(node(agent), MemberState::kMember);
   for (std::uint64_t agent = 0; agent < 500; ++agent) roster.erase(agent);
   CHECK(roster.find(500) == &first);
   CHECK(first.address == "host500");
@@ -120,7 +120,7 @@ TEST_CASE("a node is named by its rank once it has a seat, and is counted under 
   CHECK(one.identity() == "host1");
   one.place.node_rank = 3;
   CHECK(one.name() == "host1");
-  one.seat = 4;
+  one.slot = 4;
   CHECK(one.name() == "node 3 (host1)");
   one.claimed_rank = 7;
   CHECK(one.identity() == "host1");

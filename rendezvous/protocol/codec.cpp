@@ -117,9 +117,9 @@ std::string name_of(FrameType type) {
     case FrameType::kWelcome: return "WELCOME";
     case FrameType::kRefused: return "REFUSED";
     case FrameType::kKeepAlive: return "KEEP_ALIVE";
-    case FrameType::kKept: return "KEPT";
+    case FrameType::kLeaseGrant: return "KEPT";
     case FrameType::kNodeIsEmpty: return "NODE_IS_EMPTY";
-    case FrameType::kHolds: return "HOLDS";
+    case FrameType::kLeaseAck: return "HOLDS";
     default: break;
   }
   const std::string name = MessagesOf<AgentMessage>::name(type) + MessagesOf<CoordinatorMessage>::name(type);
@@ -144,8 +144,8 @@ ELASTIC_FRAME(ProofFrame);
 ELASTIC_FRAME(WelcomeFrame);
 ELASTIC_FRAME(Refused);
 ELASTIC_FRAME(KeepAliveFrame);
-ELASTIC_FRAME(KeptFrame);
-ELASTIC_FRAME(HoldsFrame);
+ELASTIC_FRAME(LeaseGrantFrame);
+ELASTIC_FRAME(LeaseAckFrame);
 ELASTIC_FRAME(NodeIsEmptyFrame);
 ELASTIC_FRAME(AgentMessage);
 ELASTIC_FRAME(CoordinatorMessage);

@@ -65,12 +65,12 @@ struct Hello {
   std::string job;
   AgentId agent = 0;
   Nonce nonce{};
-  std::optional<Announcement> announces = {};
+  std::optional<Gossip> gossips = {};
   bool may_begin = true;
   static void fields(auto& io, auto& v) {
     Version::fields(io, v.version);
     io("job", v.job, bounds::kName);
-    each(io, "agent", v.agent, "nonce", v.nonce, "announces", v.announces, "may_begin", v.may_begin);
+    each(io, "agent", v.agent, "nonce", v.nonce, "announces", v.gossips, "may_begin", v.may_begin);
   }
 };
 struct Challenge {
@@ -101,11 +101,11 @@ struct Refused {
   static constexpr FrameType kType = FrameType::kRefused;
   Version version;
   std::string reason;
-  Elsewhere elsewhere = {};
+  Redirect redirect = {};
   static void fields(auto& io, auto& v) {
     Version::fields(io, v.version);
     io("reason", v.reason, bounds::kName);
-    io("elsewhere", v.elsewhere);
+    io("elsewhere", v.redirect);
   }
 };
 struct KeepAliveFrame {
@@ -113,18 +113,18 @@ struct KeepAliveFrame {
   std::uint64_t number = 0;
   static void fields(auto& io, auto& v) { io("number", v.number); }
 };
-struct KeptFrame {
-  static constexpr FrameType kType = FrameType::kKept;
+struct LeaseGrantFrame {
+  static constexpr FrameType kType = FrameType::kLeaseGrant;
   std::uint64_t number = 0;
   std::optional<std::int64_t> good_for_ms = {};
   bool asks = false;
   static void fields(auto& io, auto& v) { each(io, "number", v.number, "good_for_ms", v.good_for_ms, "asks", v.asks); }
 };
-struct HoldsFrame {
-  static constexpr FrameType kType = FrameType::kHolds;
+struct LeaseAckFrame {
+  static constexpr FrameType kType = FrameType::kLeaseAck;
   std::uint64_t number = 0;
-  std::optional<Testimony> testimony = {};
-  static void fields(auto& io, auto& v) { each(io, "number", v.number, "testimony", v.testimony); }
+  std::optional<VoterState> voter_state = {};
+  static void fields(auto& io, auto& v) { each(io, "number", v.number, "testimony", v.voter_state); }
 };
 struct NodeIsEmptyFrame {
   static constexpr FrameType kType = FrameType::kNodeIsEmpty;

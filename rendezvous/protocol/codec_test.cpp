@@ -183,34 +183,34 @@ TEST_CASE("a long text is cut where a character ends, a long list behind its lim
 TEST_CASE("the largest messages fit into a frame") {
   WorkerFailure failure;
   failure.host = std::string(2000, 'h');
-  Verdict verdict;
-  verdict.reason = verdict.left_behind = std::string(20'000, 'r');
-  verdict.failures.assign(100, failure);
+  JobResult job_result;
+  job_result.reason = job_result.left_behind = std::string(20'000, 'r');
+  job_result.failures.assign(100, failure);
   NodeJoins joins;
   joins.role = joins.address = joins.group = std::string(2000, 'n');
   joins.addresses = std::string(5000, '1');
   joins.node_rank = 1;
   joins.facts.failures.assign(100, failure);
-  joins.facts.verdict = verdict;
-  joins.facts.carried.state = std::string(limits::kCarriedBytes, 's');
+  joins.facts.job_result = job_result;
+  joins.facts.transferred.state = std::string(limits::kTransferredBytes, 's');
   CHECK(read_back(AgentMessage(joins)));
   PrepareRound prepare;
   prepare.reason = std::string(20'000, 'r');
   prepare.admits = std::string(200'000, '1');
-  prepare.carried.state = joins.facts.carried.state;
+  prepare.transferred.state = joins.facts.transferred.state;
   CHECK(read_back(CoordinatorMessage(prepare)));
   CHECK(read_back(AgentMessage(CheckDone{0, 0, std::string(200'000, 'c')})));
-  CHECK(read_back(CoordinatorMessage(EndJob{verdict})));
+  CHECK(read_back(CoordinatorMessage(EndJob{job_result})));
 }
 
 TEST_CASE("details are empty where a sender leaves them out, and never longer than their bound") {
-  CHECK((read_frame<AgentMessage>(frame_with(FrameType::kVerdictHeard, {})) == AgentMessage(VerdictHeard{})));
+  CHECK((read_frame<AgentMessage>(frame_with(FrameType::kJobResultHeard, {})) == AgentMessage(JobResultHeard{})));
   CHECK((read_frame<CoordinatorMessage>(frame_with(FrameType::kDismiss, {})) == CoordinatorMessage(Dismiss{})));
   const std::string most(limits::kAgentDetailsBytes, 'd');
-  CHECK((read_back(AgentMessage(VerdictHeard{most + "d"})) == AgentMessage(VerdictHeard{most})));
+  CHECK((read_back(AgentMessage(JobResultHeard{most + "d"})) == AgentMessage(JobResultHeard{most})));
   CHECK((read_back(CoordinatorMessage(Dismiss{most + "d"})) == CoordinatorMessage(Dismiss{most})));
   const ByteString too_long = {0x00, 0x01, 0x00, 0x01};
-  CHECK(read_frame<AgentMessage>(frame_with(FrameType::kVerdictHeard, too_long)).error() ==
+  CHECK(read_frame<AgentMessage>(frame_with(FrameType::kJobResultHeard, too_long)).error() ==
         "a text of 65537 bytes; at most 65536 are allowed");
 }
 

@@ -52,40 +52,40 @@ struct KnownRound {
 // A coordinator was seen dead by a node that held a lease of it and ran the workers of this round. So no later round
 // can have run: it would have had to wait for this node. That is why the round's electorate may do without the dead
 // coordinator's node.
-struct Certificate {
+struct WitnessedDeath {
   Round round;
   Term term = 0;                 // of the dead coordinator
   std::optional<int> rank = {};  // the node rank, in the round, of the node that hosted it; nothing: it was on none
-  bool operator==(const Certificate&) const = default;
+  bool operator==(const WitnessedDeath&) const = default;
   static void fields(auto& io, auto& v) { each(io, "round", v.round, "term", v.term, "rank", v.rank); }
 };
 
 // What a voter tells a candidate.
-struct Testimony {
+struct VoterState {
   // The rounds that, as far as the voter knows, may be the last one that ran, the earliest first; at most
   // limits::kLastRounds. Empty: it has heard of none.
   std::vector<KnownRound> rounds = {};
-  std::optional<Certificate> certificate = {};
+  std::optional<WitnessedDeath> witnessed_death = {};
   // For how long workers may still run, on nodes that do not come, under leases of the coordinator before, in
-  // milliseconds from when the testimony is sent (Allegiance::others_may_run_for_ms).
+  // milliseconds from when the testimony is sent (Voter::others_may_run_for_ms).
   std::int64_t others_may_run_for_ms = 0;
-  bool operator==(const Testimony&) const = default;
+  bool operator==(const VoterState&) const = default;
   static void fields(auto& io, auto& v) {
     io("rounds", v.rounds, at_most(limits::kLastRounds));
-    io("certificate", v.certificate);
+    io("certificate", v.witnessed_death);
     io("others_may_run_for_ms", v.others_may_run_for_ms, bounds::kMs);
   }
 };
 
 // Where whoever asks for a job's coordinator is to go on. Part of REFUSED.
-struct Elsewhere {
+struct Redirect {
   // Numeric, as NodeJoins::addresses, the best first; empty: here, or it is not known where.
   std::string addresses = {};
   std::uint16_t port = 0;
   std::optional<std::int64_t> retry_ms = {};  // here again after so many milliseconds; nothing: it is of no use
   // Who was asked serves other jobs only, or knows no more of this one than whoever asks.
   bool knows_nothing = false;
-  bool operator==(const Elsewhere&) const = default;
+  bool operator==(const Redirect&) const = default;
   static void fields(auto& io, auto& v) {
     io("addresses", v.addresses, at_most(limits::kAgentAddressesBytes));
     io("port", v.port);
@@ -96,14 +96,14 @@ struct Elsewhere {
 
 // Where the coordinator of a job is, as its own process tells whatever listens where the job's nodes meet. Part of
 // HELLO.
-struct Announcement {
+struct Gossip {
   std::string addresses = {};  // numeric, as NodeJoins::addresses, the best first
   std::uint16_t port = 0;
   std::int64_t birth_ms = 0;              // when the job began, as in its fences
   std::optional<RoundNumber> round = {};  // the last that the coordinator has formed or taken over
-  bool operator==(const Announcement&) const = default;
+  bool operator==(const Gossip&) const = default;
   static void fields(auto& io, auto& v) {
-    io("addresses", v.addresses, at_most(limits::kAnnouncedBytes));
+    io("addresses", v.addresses, at_most(limits::kGossipedBytes));
     io("port", v.port);
     io("birth_ms", v.birth_ms, bounds::kSignedMs);
     io("round", v.round);
@@ -112,12 +112,12 @@ struct Announcement {
 
 // A process that may host the coordinator when the present one is lost: that of a node, or of the present coordinator,
 // if that is on none of the nodes.
-struct Successor {
+struct NextLeader {
   AgentId agent = 0;           // or the number of a process on none of the nodes
   int node_rank = 0;           // -1: it is on none of the nodes
   std::string addresses = {};  // numeric, as NodeJoins::addresses
   std::uint16_t port = 0;      // at which it listens
-  bool operator==(const Successor&) const = default;
+  bool operator==(const NextLeader&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "agent", v.agent, "node_rank", v.node_rank);
     io("addresses", v.addresses, at_most(limits::kAgentAddressesBytes));

@@ -27,9 +27,9 @@ struct LeaseTimes {
 
   // How long an agent supports no other coordinator, counted from when it received the last KEPT of its own one: longer
   // than the lease, so that its workers are gone before another coordinator can be elected.
-  std::int64_t promise_ms() const { return loss_timeout_ms * 4 / 5; }
+  std::int64_t vote_ms() const { return loss_timeout_ms * 4 / 5; }
   // How long a coordinator counts on that, from when it sent that KEPT: clocks may differ by 1 %.
-  std::int64_t support_ms() const { return promise_ms() - (promise_ms() + 99) / 100; }
+  std::int64_t counted_vote_ms() const { return vote_ms() - (vote_ms() + 99) / 100; }
   // A coordinator that could lend no longer than this resigns: those that it lets run would have to stop at once.
   std::int64_t least_ms() const { return loss_timeout_ms / 50; }
   // A candidate that has had no more votes for so long resigns, if they are not enough.

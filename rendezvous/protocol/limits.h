@@ -29,11 +29,11 @@ inline constexpr std::size_t kAgentUnansweredKeepAlives = 64;
 inline constexpr std::size_t kPortRanges = 128;
 // | rounds that may be the last one that ran, in one message | {kLastRounds} | with so many nobody is elected |
 inline constexpr std::size_t kLastRounds = 8;
-// | the addresses of an announcement, which goes with a HELLO | {kAnnouncedBytes} | those behind it are left out |
-inline constexpr std::size_t kAnnouncedBytes = 1024;
-// | what a coordinator hands to its successor | {kCarriedBytes} | the hosts that are kept out the longest, and then
+// | the addresses of an announcement, which goes with a HELLO | {kGossipedBytes} | those behind it are left out |
+inline constexpr std::size_t kGossipedBytes = 1024;
+// | what a coordinator hands to its successor | {kTransferredBytes} | the hosts that are kept out the longest, and then
 // those that were lost last, are handed over; a successor does not know the others |
-inline constexpr std::size_t kCarriedBytes = 64 * 1024;
+inline constexpr std::size_t kTransferredBytes = 64 * 1024;
 // | facts about a hang, of one node, on their way to the coordinator | {kHangEvidenceBytes} | what is known of
 // collectives is left out first, then RAS, outer frames, stacks, and all ranks but the first 256; the sources say so |
 inline constexpr std::size_t kHangEvidenceBytes = 192 * 1024;

@@ -143,7 +143,7 @@ struct NodePlace {
 };
 
 // How and why the job ended, for every node's report and exit status.
-struct Verdict {
+struct JobResult {
   using Outcome = elastic::Outcome;
   Outcome outcome = Outcome::kSucceeded;
   std::string reason = {};  // a sentence; empty on success
@@ -158,8 +158,8 @@ struct Verdict {
   bool is_deterministic = false;
   // The check before training has excluded this node, which sets it for its own report: it is neither sent nor
   // recorded.
-  bool is_unfit = false;
-  bool operator==(const Verdict&) const = default;
+  bool is_unhealthy = false;
+  bool operator==(const JobResult&) const = default;
   static void fields(auto& io, auto& v) {
     io("outcome", v.outcome);
     io("reason", v.reason, bounds::kText);
@@ -198,7 +198,7 @@ struct JobRules {
   std::int64_t scale_up_after_ms = 1000;
   int node_losses = 3;  // so many losses within the window keep a node out; 0 or less: no number does
   std::int64_t loss_window_ms = 600'000;
-  std::int64_t keep_out_ms = 300'000;
+  std::int64_t quarantine_ms = 300'000;
   int job_losses = 0;  // 0: ten times max_nodes; negative: any number
   // How long a later round waits for the minimum of nodes; nothing: join_timeout_ms.
   std::optional<std::int64_t> replacement_wait_ms = {};
@@ -211,8 +211,8 @@ struct JobRules {
   Failover failover = Failover::kOff;
   // What follows with kMajority when the coordinator's own node gets SIGTERM. The office is handed over if the other
   // nodes are enough for a round, else the job ends; or the job ends; or the office is handed over in any case.
-  enum class OnLeave : std::uint8_t { kHandover, kEnd, kWait };
-  OnLeave on_leave = OnLeave::kHandover;
+  enum class OnLeave : std::uint8_t { kLeadershipTransfer, kEnd, kWait };
+  OnLeave on_leave = OnLeave::kLeadershipTransfer;
   // With kMajority, what proves that the coordinator's process has ended, when its host refuses connections to its
   // port: that refusal; or nothing does, since a device on the way may refuse them, too.
   enum class Evidence : std::uint8_t { kRefusal, kNone };
@@ -236,7 +236,7 @@ struct JobRules {
     io("scale_up_after_ms", v.scale_up_after_ms, bounds::kMs);
     io("node_losses", v.node_losses);
     io("loss_window_ms", v.loss_window_ms, bounds::kMs);
-    io("keep_out_ms", v.keep_out_ms, bounds::kMs);
+    io("keep_out_ms", v.quarantine_ms, bounds::kMs);
     io("job_losses", v.job_losses);
     io.if_set("replacement_wait_ms", v.replacement_wait_ms, bounds::kMs);
     io.if_set("crash_loop", v.crash_loop);
@@ -268,14 +268,14 @@ struct Fence {
 };
 
 // What a coordinator hands to its successor. Agents keep it without reading it.
-struct Carried {
+struct Transferred {
   std::uint64_t number = 0;  // a later state has a greater one; 0: there is none. The upper half is the giver's term
-  std::string state = {};    // rendezvous/coordinator/carried_state.h
+  std::string state = {};    // rendezvous/coordinator/transferred_state.h
   Term term() const { return static_cast<Term>(number >> 32); }
-  bool operator==(const Carried&) const = default;
+  bool operator==(const Transferred&) const = default;
   static void fields(auto& io, auto& v) {
     io("number", v.number);
-    io("state", v.state, at_most(limits::kCarriedBytes));
+    io("state", v.state, at_most(limits::kTransferredBytes));
   }
 };
 
@@ -292,9 +292,9 @@ struct AgentFacts {
   int losses = 0;                            // how many nodes the job has lost so far
   std::uint64_t membership = 0;              // the round's digest (PrepareRound)
   std::vector<WorkerFailure> failures = {};  // of the round so far
-  std::optional<Verdict> verdict = {};       // the verdict, if the agent has got it already
+  std::optional<JobResult> job_result = {};  // the verdict, if the agent has got it already
   std::int64_t birth_ms = 0;                 // the birth in the round's fence
-  Carried carried = {};                      // of the order that prepared the round
+  Transferred transferred = {};              // of the order that prepared the round
   bool error_files_wait = false;             // as in PrepareRound
   std::optional<int> false_alarm = {};       // as in NodeStopped, of the round
   bool operator==(const AgentFacts&) const = default;
@@ -304,9 +304,9 @@ struct AgentFacts {
     io("losses", v.losses, bounds::kCount);
     io("membership", v.membership);
     io("failures", v.failures, bounds::kFailures);
-    io("verdict", v.verdict);
+    io("verdict", v.job_result);
     io.if_set("birth_ms", v.birth_ms);
-    io.if_set("carried", v.carried);
+    io.if_set("carried", v.transferred);
     io.if_set("error_files_wait", v.error_files_wait);
     io("false_alarm", v.false_alarm);
   }

@@ -36,9 +36,9 @@ enum class FrameType : std::uint8_t {
   kWelcome = 4,
   kRefused = 5,
   kKeepAlive = 6,
-  kKept = 7,
+  kLeaseGrant = 7,
   kNodeIsEmpty = 8,
-  kHolds = 9,
+  kLeaseAck = 9,
   // Agent to coordinator.
   kNodeJoins = 16,
   kStoreIsOpen = 17,
@@ -48,7 +48,7 @@ enum class FrameType : std::uint8_t {
   kNodeStopped = 21,
   kNodeLeaves = 22,
   kCheckDone = 23,
-  kVerdictHeard = 24,
+  kJobResultHeard = 24,
   kRoundHeard = 29,
   // Coordinator to agent.
   kPrepareRound = 48,
@@ -95,9 +95,9 @@ struct NodeJoins {
   AgentFacts facts = {};
   std::string addresses = {};  // numeric, of its interfaces, with spaces between them
   health::CheckRules check = {};
-  std::uint32_t session = 0;  // how many sessions the agent has opened before, if it counts them
-  std::string group = {};     // nodes of one group are near each other, as in a rack: the check pairs by it
-  std::uint16_t door = 0;     // the port at which it can host the coordinator when that is lost; 0: it cannot
+  std::uint32_t session = 0;    // how many sessions the agent has opened before, if it counts them
+  std::string group = {};       // nodes of one group are near each other, as in a rack: the check pairs by it
+  std::uint16_t peer_port = 0;  // the port at which it can host the coordinator when that is lost; 0: it cannot
   // With --training-port: of when it began, or of when its last round had ended.
   std::optional<TrainingPorts> training_ports = {};
   bool operator==(const NodeJoins&) const = default;
@@ -113,7 +113,7 @@ struct NodeJoins {
     io.if_set("check_rules", v.check);
     io.if_set("session", v.session);
     io.if_set("group", v.group, bounds::kName);
-    io.if_set("door", v.door);
+    io.if_set("door", v.peer_port);
     io.at_end("training_ports", v.training_ports);
   }
 };
@@ -212,12 +212,12 @@ std::string why_it_left(const NodeLeaves& message);
 inline constexpr std::int64_t kDetailsMs = 2000;
 
 // The node has the verdict, and waits for Dismiss.
-struct VerdictHeard {
-  static constexpr FrameType kType = FrameType::kVerdictHeard;
+struct JobResultHeard {
+  static constexpr FrameType kType = FrameType::kJobResultHeard;
   // Details of the worker that failed first, if it ran on this node, for every node's report. The coordinator does not
   // read them. At most limits::kAgentDetailsBytes.
   std::string details = {};
-  bool operator==(const VerdictHeard&) const = default;
+  bool operator==(const JobResultHeard&) const = default;
   static void fields(auto& io, auto& v) { io.if_set("details", v.details, bounds::kDetails); }
 };
 // The node has the PrepareRound of this round, and will speak of the round to every later coordinator. It is sent where
@@ -295,9 +295,9 @@ struct LoaderSays {
 };
 // No alias of std::variant: what copies, moves and destroys the many alternatives is compiled once, in messages.cpp,
 // and not in every source that has a message: it was a third of the compilation. Events and effects do the same.
-struct AgentMessage
-    : std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped, NodeLeaves,
-                   CheckDone, VerdictHeard, RoundHeard, NodeProgress, NodeStacks, HangSigns, NodeEvidence, LoaderSays> {
+struct AgentMessage : std::variant<NodeJoins, StoreIsOpen, WorkerFailed, WorkersSucceeded, NodeCannotRun, NodeStopped,
+                                   NodeLeaves, CheckDone, JobResultHeard, RoundHeard, NodeProgress, NodeStacks,
+                                   HangSigns, NodeEvidence, LoaderSays> {
   using variant::variant;
   AgentMessage(const AgentMessage& other);
   AgentMessage(AgentMessage&& other) noexcept;
@@ -326,15 +326,15 @@ struct PrepareRound {
   // For the node that serves the round's store: the addresses that may connect to it, as NodeJoins::addresses; empty:
   // all may.
   std::string admits = {};
-  Fence fence = {};      // the same on all nodes of the round
-  Carried carried = {};  // what the node reports to a coordinator that takes the round over
+  Fence fence = {};              // the same on all nodes of the round
+  Transferred transferred = {};  // what the node reports to a coordinator that takes the round over
   // The coordinator counts promises, and needs a quorum of these rounds to run this one: one of them is the last that
   // ran. Empty: it counts none, or no round has run.
   std::vector<Round> before = {};
   // The node rank of the node that hosts the coordinator; nothing: it is on none of the round's.
   std::optional<int> host_rank = {};
   // Who may host the coordinator when this one is lost, in the order in which they are to be asked.
-  std::vector<Successor> successors = {};
+  std::vector<NextLeader> next_leaders = {};
   // A refused connection to the coordinator's own door proves that its process has ended.
   bool refusal_is_proof = true;
   // No error file stops a round before its worker has ended: there was a false alarm.
@@ -349,10 +349,10 @@ struct PrepareRound {
     each(io, "losses", v.losses, "membership", v.membership, "charged", v.charged);
     io("admits", v.admits, at_most(limits::kAgentAdmittedBytes));
     io("fence", v.fence);
-    io("carried", v.carried);
+    io("carried", v.transferred);
     io("before", v.before, at_most(limits::kLastRounds));
     io("host_rank", v.host_rank);
-    io("successors", v.successors, at_most(limits::kSuccessors));
+    io("successors", v.next_leaders, at_most(limits::kNextLeaders));
     io("refusal_is_proof", v.refusal_is_proof);
     io.if_set("error_files_wait", v.error_files_wait);
     io.at_end("training_port", v.training_port);
@@ -401,14 +401,14 @@ struct StopWorkers {
 };
 struct EndJob {
   static constexpr FrameType kType = FrameType::kEndJob;
-  Verdict verdict;
+  JobResult job_result;
   bool operator==(const EndJob&) const = default;
-  static void fields(auto& io, auto& v) { io("verdict", v.verdict); }
+  static void fields(auto& io, auto& v) { io("verdict", v.job_result); }
 };
 // Every node has the verdict: this node may end.
 struct Dismiss {
   static constexpr FrameType kType = FrameType::kDismiss;
-  std::string details = {};  // those of a VerdictHeard, if one had any
+  std::string details = {};  // those of a JobResultHeard, if one had any
   bool operator==(const Dismiss&) const = default;
   static void fields(auto& io, auto& v) { io("details", v.details, bounds::kDetails); }
 };
@@ -456,8 +456,8 @@ struct Rejected {
     kJobEnding,    // the job of this name has its verdict; a new one can begin when all nodes have got it
     kTermsDiffer,  // it was started with other --nnodes, --node_unit or --max-restarts
     kRankTaken,    // another node, which is alive, has the claimed rank
-    kKeptOut,      // it was lost too often
-    kExcluded,     // the check before training found it unfit, or it is out for a hang
+    kQuarantined,  // it was lost too often
+    kEvicted,      // the check before training found it unfit, or it is out for a hang
     kTooMany,      // the job has as many nodes as a coordinator serves
   };
   Why why = Why::kJobEnding;
@@ -568,11 +568,11 @@ constexpr auto names_of(HangOver::Why) { return std::array{"recovered", "withdra
 struct KeepState {
   static constexpr FrameType kType = FrameType::kKeepState;
   RoundNumber round = 0;
-  Carried carried = {};
+  Transferred transferred = {};
   bool operator==(const KeepState&) const = default;
   static void fields(auto& io, auto& v) {
     io.stamped("round", v.round);
-    io("carried", v.carried);
+    io("carried", v.transferred);
   }
 };
 // What another node of the round has said of its loaders.

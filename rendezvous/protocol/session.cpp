@@ -73,7 +73,7 @@ SessionError refused_by(const Frame& frame, const Version& ours) {
   auto refused = read_frame<Refused>(frame);
   if (!refused) return cannot_read(frame.type, refused.error()).error;
   return {Kind::kRefused, format("it refused us: {}", printable(refused->reason, kQuotedBytes)),
-          std::move(refused->elsewhere)};
+          std::move(refused->redirect)};
 }
 
 void append(ByteString& out, Bytes bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
@@ -100,9 +100,9 @@ AgentSession::AgentSession(Introduction introduction, const std::string& secret,
 Stamp AgentSession::stamp() const { return {welcome_.incarnation, welcome_.term, 0}; }
 
 ByteString AgentSession::begin() {
-  append_frame(hello_, stamp(),
-               Hello{version_, introduction_.job, introduction_.agent, nonce_, introduction_.announces,
-                     introduction_.may_begin});
+  append_frame(
+      hello_, stamp(),
+      Hello{version_, introduction_.job, introduction_.agent, nonce_, introduction_.gossips, introduction_.may_begin});
   ByteString out(kMark.begin(), kMark.end());
   append(out, hello_);
   return out;
@@ -128,13 +128,13 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
 void AgentSession::on(const Frame& frame, Events& events, ByteString& out) {
   if (frame.type == FrameType::kRefused) {
     SessionError error = refused_by(frame, version_);
-    if (state_ == State::kHello) error.elsewhere.reset();  // it has proven nothing
+    if (state_ == State::kHello) error.redirect.reset();  // the other side has proven nothing
     return end(std::move(error), {}, events, out);
   }
   if (state_ == State::kHello && frame.type == FrameType::kChallenge) return take_challenge(frame, events, out);
   if (state_ == State::kProved && frame.type == FrameType::kWelcome) return take_welcome(frame, events, out);
   if (state_ == State::kProved && frame.type == FrameType::kRejected) return take_message(frame, events, out);
-  if (state_ == State::kWelcomed && frame.type == FrameType::kKept) return take_kept(frame, events, out);
+  if (state_ == State::kWelcomed && frame.type == FrameType::kLeaseGrant) return take_lease_grant(frame, events, out);
   if (state_ == State::kWelcomed && is_coordinator_message(frame.type)) return take_message(frame, events, out);
   if (state_ != State::kHello && is_optional(frame.type)) return;
   const Fault found = not_due(frame.type);
@@ -193,22 +193,22 @@ void AgentSession::send_waiting(Events& events, ByteString& out) {
   }
 }
 
-void AgentSession::take_kept(const Frame& frame, Events& events, ByteString& out) {
-  const auto kept = read_frame<KeptFrame>(frame);
-  if (kept && kept->number <= last_keep_alive_ && is_stale(frame, events)) return;
-  if (!kept || kept->number > last_keep_alive_) {
+void AgentSession::take_lease_grant(const Frame& frame, Events& events, ByteString& out) {
+  const auto granted = read_frame<LeaseGrantFrame>(frame);
+  if (granted && granted->number <= last_keep_alive_ && is_stale(frame, events)) return;
+  if (!granted || granted->number > last_keep_alive_) {
     const Fault found =
-        kept ? fault(Kind::kOutOfOrder, format("answered keep-alive {}, which was not sent", kept->number))
-             : cannot_read(frame.type, kept.error());
+        granted ? fault(Kind::kOutOfOrder, format("answered keep-alive {}, which was not sent", granted->number))
+                : cannot_read(frame.type, granted.error());
     return end(found.error, found.told, events, out);
   }
-  while (!unanswered_.empty() && unanswered_.front().first < kept->number) unanswered_.pop_front();
-  if (unanswered_.empty() || unanswered_.front().first != kept->number) {
-    events.push_back(Stale{format("the answer to keep-alive {}, which was answered or is too old", kept->number)});
+  while (!unanswered_.empty() && unanswered_.front().first < granted->number) unanswered_.pop_front();
+  if (unanswered_.empty() || unanswered_.front().first != granted->number) {
+    events.push_back(Stale{format("the answer to keep-alive {}, which was answered or is too old", granted->number)});
     return;
   }
-  events.push_back(Kept{unanswered_.front().second, kept->good_for_ms, kept->number, kept->asks});
-  if (kept->good_for_ms != 0) unanswered_.pop_front();
+  events.push_back(LeaseGrant{unanswered_.front().second, granted->good_for_ms, granted->number, granted->asks});
+  if (granted->good_for_ms != 0) unanswered_.pop_front();
 }
 
 void AgentSession::take_message(const Frame& frame, Events& events, ByteString& out) {
@@ -258,9 +258,9 @@ void AgentSession::keep_alive(std::int64_t now_ms, ByteString& out) {
   check_invariants();
 }
 
-void AgentSession::holds(std::uint64_t number, std::optional<Testimony> testimony, ByteString& out) {
+void AgentSession::acknowledge_lease(std::uint64_t number, std::optional<VoterState> voter_state, ByteString& out) {
   if (state_ != State::kWelcomed) return;
-  append_frame(out, stamp(), HoldsFrame{number, std::move(testimony)});
+  append_frame(out, stamp(), LeaseAckFrame{number, std::move(voter_state)});
 }
 
 void AgentSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
@@ -276,7 +276,7 @@ void AgentSession::check_invariants() const {
   ELASTIC_CHECK(waiting_.empty() || !may_talk);
   ELASTIC_CHECK(may_talk || (last_keep_alive_ == 0 && !round_));
   ELASTIC_CHECK(welcome_.term >= introduction_.term);
-  // Those that are remembered are the last ones, without a gap.
+  // The remembered keep-alives are the last ones, without a gap.
   ELASTIC_CHECK(unanswered_.size() <= limits::kAgentUnansweredKeepAlives);
   ELASTIC_CHECK(unanswered_.empty() || (unanswered_.back().first == last_keep_alive_ &&
                                         unanswered_.front().first + unanswered_.size() == last_keep_alive_ + 1));
@@ -322,7 +322,7 @@ void CoordinatorSession::on(const Frame& frame, Events& events, ByteString& out)
   if (is_known && is_optional(frame.type) && !(is_due && is_agent_message(frame.type))) return;
   if (is_known && is_due && is_agent_message(frame.type)) return take_message(frame, events, out);
   if (state_ == State::kWelcomed && frame.type == FrameType::kKeepAlive) return take_message(frame, events, out);
-  if (state_ == State::kWelcomed && frame.type == FrameType::kHolds) return take_holds(frame, events, out);
+  if (state_ == State::kWelcomed && frame.type == FrameType::kLeaseAck) return take_lease_ack(frame, events, out);
   const Fault found = not_due(frame.type);
   end(found.error, found.told, events, out);
 }
@@ -343,8 +343,8 @@ void CoordinatorSession::take_hello(const Frame& frame, Events& events, ByteStri
     const Fault found = cannot_read(frame.type, hello.error());
     return end(found.error, found.told, events, out);
   }
-  introduction_ = {std::move(hello->job),       hello->agent,    frame.stamp.incarnation, frame.stamp.term,
-                   std::move(hello->announces), hello->may_begin};
+  introduction_ = {std::move(hello->job),     hello->agent,    frame.stamp.incarnation, frame.stamp.term,
+                   std::move(hello->gossips), hello->may_begin};
   Challenge challenge{version_, nonce_, {}};
   challenge.proof = coordinator_proof(key_, frame.whole, challenge);
   put_mark(out);
@@ -390,16 +390,16 @@ bool CoordinatorSession::has_older_term(const Frame& frame, Events& events, Byte
   return true;
 }
 
-// A promise to this coordinator carries its term. An older one was made before the term grew, and counts no more.
-void CoordinatorSession::take_holds(const Frame& frame, Events& events, ByteString& out) {
+// A lease ack to this coordinator carries its term. An older one was sent before the term grew, and counts no more.
+void CoordinatorSession::take_lease_ack(const Frame& frame, Events& events, ByteString& out) {
   if (has_older_term(frame, events, out)) return;
-  auto holds = read_frame<HoldsFrame>(frame);
-  if (!holds) {
-    const Fault found = cannot_read(frame.type, holds.error());
+  auto acked = read_frame<LeaseAckFrame>(frame);
+  if (!acked) {
+    const Fault found = cannot_read(frame.type, acked.error());
     return end(found.error, found.told, events, out);
   }
   if (frame.stamp.term == welcome_.term && frame.stamp.incarnation == welcome_.incarnation) {
-    events.push_back(Holds{holds->number, std::move(holds->testimony)});
+    events.push_back(LeaseAck{acked->number, std::move(acked->voter_state)});
   } else {
     events.push_back(Stale{format("{} of term {}, and this coordinator is at {}", one(frame.type),
                                   text_of_term(frame.stamp.term), text_of_term(welcome_.term))});
@@ -445,9 +445,9 @@ void CoordinatorSession::set_stamp(Term term, Incarnation incarnation) {
   welcome_.incarnation = incarnation;
 }
 
-void CoordinatorSession::refuse(const std::string& reason, ByteString& out, Elsewhere elsewhere) {
+void CoordinatorSession::refuse(const std::string& reason, ByteString& out, Redirect redirect) {
   if (state_ == State::kBroken) return;
-  put_refused(reason, out, std::move(elsewhere));
+  put_refused(reason, out, std::move(redirect));
   state_ = State::kBroken;
 }
 
@@ -458,10 +458,10 @@ void CoordinatorSession::send(const CoordinatorMessage& message, ByteString& out
   append_frame(out, stamp(), message);
 }
 
-void CoordinatorSession::kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, bool asks,
-                              ByteString& out) {
+void CoordinatorSession::grant_lease(std::uint64_t number, std::optional<std::int64_t> good_for_ms, bool asks,
+                                     ByteString& out) {
   if (state_ != State::kWelcomed) return;
-  append_frame(out, stamp(), KeptFrame{number, good_for_ms, asks});
+  append_frame(out, stamp(), LeaseGrantFrame{number, good_for_ms, asks});
 }
 
 void CoordinatorSession::end(SessionError error, const std::string& told, Events& events, ByteString& out) {
@@ -470,9 +470,9 @@ void CoordinatorSession::end(SessionError error, const std::string& told, Events
   events.push_back(std::move(error));
 }
 
-void CoordinatorSession::put_refused(const std::string& reason, ByteString& out, Elsewhere elsewhere) {
+void CoordinatorSession::put_refused(const std::string& reason, ByteString& out, Redirect redirect) {
   put_mark(out);
-  append_frame(out, stamp(), Refused{version_, reason, std::move(elsewhere)});
+  append_frame(out, stamp(), Refused{version_, reason, std::move(redirect)});
 }
 
 void CoordinatorSession::put_mark(ByteString& out) {

@@ -39,10 +39,10 @@ struct Introduction {
   AgentId agent = 0;
   Incarnation incarnation = 0;
   Term term = 0;
-  // It is no agent that wants to join, but the coordinator's process of this incarnation and term. It sends nothing
-  // else, and is answered by REFUSED.
-  std::optional<Announcement> announces = {};
-  // Where no coordinator of the job is yet, one may begin it. False at the further hosts of an endpoint.
+  // Set by the coordinator's process of this incarnation and term, which does not want to join. It sends nothing else,
+  // and is answered by REFUSED.
+  std::optional<Gossip> gossips = {};
+  // The job may be begun there if it has no coordinator yet. False at the further hosts of an endpoint.
   bool may_begin = true;
   bool operator==(const Introduction&) const = default;
 };
@@ -54,7 +54,7 @@ struct Welcome {
   // A node is declared lost after so many milliseconds without a message. Its lease is 3/5 of it, and a keep-alive is
   // sent each fifth of it.
   std::int64_t loss_timeout_ms = 5000;
-  // The longest lease in milliseconds, counted from when it was asked for; nothing if there is no limit. As in Kept.
+  // The longest lease in milliseconds, counted from when it was asked for; not set: there is no limit. As in Kept.
   std::optional<std::int64_t> good_for_ms = {};
   // The number of the coordinator's process: that of the agent in it, or another one; 0: not known.
   AgentId host = 0;
@@ -75,8 +75,8 @@ struct SessionError {
   };
   Kind kind = Kind::kMalformed;
   std::string text;  // for a person: "it speaks version 1.2 of the agent protocol, and this node speaks 2.0"
-  // kRefused by somebody who has proven to know the secret: where the coordinator is to be looked for.
-  std::optional<Elsewhere> elsewhere = {};
+  // kRefused by a process that has proven to know the secret: where the coordinator is to be looked for.
+  std::optional<Redirect> redirect = {};
 };
 
 // The agent's end.
@@ -85,12 +85,12 @@ class AgentSession {
   struct Welcomed {
     Welcome welcome;
   };
-  struct Kept {
+  struct LeaseGrant {
     std::int64_t sent_ms = 0;  // when the keep-alive that was answered had been sent, by the agent's clock
     // How long after that the lease ends, if the coordinator may not grant a whole one.
     std::optional<std::int64_t> good_for_ms = {};
     std::uint64_t number = 0;
-    bool asks = false;  // to be answered by holds() if the agent supports this coordinator
+    bool asks = false;  // to be answered by acknowledge_lease() if the agent votes for this coordinator
   };
   struct Received {
     CoordinatorMessage message;
@@ -100,7 +100,7 @@ class AgentSession {
   struct Stale {
     std::string text;
   };
-  using Event = std::variant<Welcomed, Kept, Received, Stale, SessionError>;
+  using Event = std::variant<Welcomed, LeaseGrant, Received, Stale, SessionError>;
 
   // `nonce` is random. `secret` may be empty. Tests give another version.
   AgentSession(Introduction introduction, const std::string& secret, const Nonce& nonce,
@@ -115,9 +115,9 @@ class AgentSession {
   void send(const AgentMessage& message, ByteString& out);
   // Appends a keep-alive to `out`; nothing before the WELCOME.
   void keep_alive(std::int64_t now_ms, ByteString& out);
-  // Appends the promise that answers Kept of this number, with the testimony if it is the first one to this
+  // Appends the lease ack that answers Kept of this number, with the voter state if it is the first one to this
   // coordinator.
-  void holds(std::uint64_t number, std::optional<Testimony> testimony, ByteString& out);
+  void acknowledge_lease(std::uint64_t number, std::optional<VoterState> voter_state, ByteString& out);
 
   // The WELCOME, with the coordinator's present term and incarnation.
   const Welcome& welcome() const { return welcome_; }
@@ -130,13 +130,13 @@ class AgentSession {
   void on(const Frame& frame, Events& events, ByteString& out);
   void take_challenge(const Frame& frame, Events& events, ByteString& out);
   void take_welcome(const Frame& frame, Events& events, ByteString& out);
-  void take_kept(const Frame& frame, Events& events, ByteString& out);
+  void take_lease_grant(const Frame& frame, Events& events, ByteString& out);
   void take_message(const Frame& frame, Events& events, ByteString& out);
   void send_waiting(Events& events, ByteString& out);
   bool is_stale(const Frame& frame, Events& events);
   void end(SessionError error, const std::string& told, Events& events, ByteString& out);
   Stamp stamp() const;
-  // What is kept is of the state.
+  // The members fit the state.
   void check_invariants() const;
 
   Introduction introduction_;
@@ -165,14 +165,14 @@ class CoordinatorSession {
   struct Received {
     AgentMessage message;
   };
-  // To be answered by kept(), unless the node has been declared lost.
+  // To be answered by grant_lease(), unless the node has been declared lost.
   struct KeepAlive {
     std::uint64_t number = 0;
   };
-  // The agent has received the KEPT of this number, and supports the coordinator.
-  struct Holds {
+  // The agent has received the KEPT of this number, and votes for the coordinator.
+  struct LeaseAck {
     std::uint64_t number = 0;
-    std::optional<Testimony> testimony = {};
+    std::optional<VoterState> voter_state = {};
   };
   // A guardian reports that no process of a round is left on its node. Nothing else comes on its connection.
   struct NodeIsEmpty {
@@ -186,7 +186,7 @@ class CoordinatorSession {
   struct Stale {
     std::string text;
   };
-  using Event = std::variant<Introduced, Received, KeepAlive, Holds, NodeIsEmpty, Stale, SessionError>;
+  using Event = std::variant<Introduced, Received, KeepAlive, LeaseAck, NodeIsEmpty, Stale, SessionError>;
 
   // The arguments are those of AgentSession.
   CoordinatorSession(const std::string& secret, const Nonce& nonce, const Version& version = kOurVersion);
@@ -198,13 +198,13 @@ class CoordinatorSession {
   // The coordinator's term has grown since the welcome, or it has taken over the agents' incarnation.
   void set_stamp(Term term, Incarnation incarnation);
   // Ends the session. The reason is sent to the agent, and where it is to look for the coordinator.
-  void refuse(const std::string& reason, ByteString& out, Elsewhere elsewhere = {});
+  void refuse(const std::string& reason, ByteString& out, Redirect redirect = {});
   // Before the welcome only Rejected may be sent. After a SessionError nothing is sent, and never a message that the
   // agent's version does not know.
   void send(const CoordinatorMessage& message, ByteString& out);
-  // Answers the keep-alive of this number. An answer that lends nothing (0) may be followed by another one. `asks`: the
-  // agent is to say that it supports the coordinator.
-  void kept(std::uint64_t number, std::optional<std::int64_t> good_for_ms, bool asks, ByteString& out);
+  // Answers the keep-alive of this number. An answer that grants no lease (0) may be followed by another one. `asks`:
+  // the agent is to say that it votes for the coordinator.
+  void grant_lease(std::uint64_t number, std::optional<std::int64_t> good_for_ms, bool asks, ByteString& out);
   // The term and the incarnation that frames carry from now on.
   Stamp stamp() const;
 
@@ -219,12 +219,12 @@ class CoordinatorSession {
   void take_node_is_empty(const Frame& frame, Events& events, ByteString& out);
   void take_message(const Frame& frame, Events& events, ByteString& out);
   bool has_older_term(const Frame& frame, Events& events, ByteString& out);
-  void take_holds(const Frame& frame, Events& events, ByteString& out);
+  void take_lease_ack(const Frame& frame, Events& events, ByteString& out);
   bool is_of_our_major(const Frame& frame, Events& events, ByteString& out);
   void end(SessionError error, const std::string& told, Events& events, ByteString& out);
-  void put_refused(const std::string& reason, ByteString& out, Elsewhere elsewhere = {});
+  void put_refused(const std::string& reason, ByteString& out, Redirect redirect = {});
   void put_mark(ByteString& out);
-  // What is kept is of the state.
+  // The members fit the state.
   void check_invariants() const;
 
   Key key_;

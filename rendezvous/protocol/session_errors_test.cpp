@@ -42,7 +42,7 @@ TEST_CASE("a frame that is not due ends the session, by name") {
 
   Talk mirrored;
   mirrored.welcome();
-  append_frame(mirrored.to_agent, Stamp{kWelcome.incarnation, 3, 0}, AgentMessage(VerdictHeard{}));
+  append_frame(mirrored.to_agent, Stamp{kWelcome.incarnation, 3, 0}, AgentMessage(JobResultHeard{}));
   CHECK(mirrored.at_agent() == Lines{"out of order: it sent a VerdictHeard, which was not due"});
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("after an error nothing is taken and nothing is sent") {
   talk.agent.send(kJoins, out);
   talk.agent.keep_alive(1, out);
   talk.coordinator.send(Dismiss{}, out);
-  talk.coordinator.kept(1, {}, false, out);
+  talk.coordinator.grant_lease(1, {}, false, out);
   talk.coordinator.refuse("x", out);
   talk.coordinator.welcome(kWelcome, out);
   CHECK(out.empty());
@@ -133,19 +133,19 @@ TEST_CASE("a refusal is told with its reason, at any time") {
 }
 
 TEST_CASE("where the coordinator is looked for instead is believed only of those who know the secret") {
-  const Elsewhere elsewhere = {"10.0.0.9 fd77::9", 29400, 700};
+  const Redirect redirect = {"10.0.0.9 fd77::9", 29400, 700};
   const auto told = [&](Talk& talk) {
-    talk.coordinator.refuse("it is not here", talk.to_agent, elsewhere);
+    talk.coordinator.refuse("it is not here", talk.to_agent, redirect);
     ByteString out;
     const auto events = talk.agent.receive(std::exchange(talk.to_agent, {}), out);
     REQUIRE(events.size() == 1);
-    return std::get<SessionError>(events[0]).elsewhere;
+    return std::get<SessionError>(events[0]).redirect;
   };
   Talk first;
   CHECK_FALSE(told(first));
   Talk introduced;
   introduced.introduce();
-  CHECK(told(introduced) == elsewhere);
+  CHECK(told(introduced) == redirect);
 }
 
 }  // namespace

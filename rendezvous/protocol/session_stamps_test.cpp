@@ -125,10 +125,10 @@ TEST_CASE("the answer to a keep-alive says when it had been sent") {
   talk.agent.keep_alive(2000, talk.to_coordinator);
   talk.agent.keep_alive(3000, talk.to_coordinator);
   CHECK(talk.at_coordinator() == Lines{"keep-alive 1", "keep-alive 2", "keep-alive 3"});
-  talk.coordinator.kept(2, {}, false, talk.to_agent);
-  talk.coordinator.kept(1, {}, false, talk.to_agent);
-  talk.coordinator.kept(2, {}, false, talk.to_agent);
-  talk.coordinator.kept(3, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(2, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(1, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(2, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(3, {}, false, talk.to_agent);
   CHECK(talk.at_agent() == Lines{"kept 2000", "stale: the answer to keep-alive 1, which was answered or is too old",
                                  "stale: the answer to keep-alive 2, which was answered or is too old", "kept 3000"});
 }
@@ -137,7 +137,7 @@ TEST_CASE("an answer of an older term keeps nothing") {
   Talk talk;
   talk.welcome({4, 11, 5000});
   talk.agent.keep_alive(1000, talk.to_coordinator);
-  append_frame(talk.to_agent, Stamp{11, 3, 0}, KeptFrame{1});
+  append_frame(talk.to_agent, Stamp{11, 3, 0}, LeaseGrantFrame{1});
   CHECK(talk.at_agent() == Lines{"stale: a KEPT of term 3, and the coordinator is at 4"});
 }
 
@@ -145,15 +145,15 @@ TEST_CASE("64 unanswered keep-alives are remembered") {
   Talk talk;
   talk.welcome();
   for (int i = 1; i <= 65; ++i) talk.agent.keep_alive(i * 1000, talk.to_coordinator);
-  talk.coordinator.kept(1, {}, false, talk.to_agent);
-  talk.coordinator.kept(2, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(1, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(2, {}, false, talk.to_agent);
   CHECK(talk.at_agent() == Lines{"stale: the answer to keep-alive 1, which was answered or is too old", "kept 2000"});
 }
 
 TEST_CASE("an answer to what was not sent ends the session") {
   Talk talk;
   talk.welcome();
-  talk.coordinator.kept(1, {}, false, talk.to_agent);
+  talk.coordinator.grant_lease(1, {}, false, talk.to_agent);
   CHECK(talk.at_agent() == Lines{"out of order: it answered keep-alive 1, which was not sent"});
   CHECK(talk.at_coordinator() == Lines{"refused: it refused us: you answered keep-alive 1, which was not sent"});
 }

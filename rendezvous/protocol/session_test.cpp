@@ -119,9 +119,9 @@ TEST_CASE("a proof is worth nothing in another conversation") {
   CHECK(told(another.receive(challenge, out)) == Lines{"secret: it was started with another secret than this node"});
 
   // The nonces are the same, but the job is another one.
-  AgentSession elsewhere({"job-2", kIntroduction.agent, 0, 0}, "secret", kAgentNonce);
-  elsewhere.begin();
-  CHECK(told(elsewhere.receive(challenge, out)).at(0).starts_with("secret: "));
+  AgentSession redirect({"job-2", kIntroduction.agent, 0, 0}, "secret", kAgentNonce);
+  redirect.begin();
+  CHECK(told(redirect.receive(challenge, out)).at(0).starts_with("secret: "));
 }
 
 TEST_CASE("the coordinator's own proof, sent back to it, proves nothing") {

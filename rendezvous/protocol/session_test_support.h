@@ -40,7 +40,8 @@ inline std::string told(const SessionError& error) {
 }
 inline std::string told(const AgentSession::Event& event) {
   if (std::holds_alternative<AgentSession::Welcomed>(event)) return "welcomed";
-  if (const auto* kept = std::get_if<AgentSession::Kept>(&event)) return "kept " + std::to_string(kept->sent_ms);
+  if (const auto* grant_lease = std::get_if<AgentSession::LeaseGrant>(&event))
+    return "kept " + std::to_string(grant_lease->sent_ms);
   if (const auto* got = std::get_if<AgentSession::Received>(&event)) return name_of(type_of(got->message));
   if (const auto* stale = std::get_if<AgentSession::Stale>(&event)) return "stale: " + stale->text;
   return told(std::get<SessionError>(event));

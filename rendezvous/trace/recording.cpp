@@ -28,10 +28,10 @@ void fields(auto& io, Is<MessageReceived> auto& v) {
   io.one_of("message", v.message);
 }
 void fields(auto& io, Is<KeepAliveReceived> auto& v) { io("from", v.from); }
-void fields(auto& io, Is<PromiseReceived> auto& v) {
+void fields(auto& io, Is<LeaseAckReceived> auto& v) {
   io("from", v.from);
   io("since_ms", v.since_ms, bounds::kSignedMs);
-  io("testimony", v.testimony);
+  io("testimony", v.voter_state);
 }
 void fields(auto& io, Is<SessionEnded> auto& v) {
   io("from", v.from);
@@ -56,11 +56,11 @@ void fields(auto&, Is<TimePassed> auto&) {}
 void fields(auto&, Is<OwnAgentEnded> auto&) {}
 void fields(auto& io, Is<OwnAgentElsewhere> auto& v) { io("term", v.term); }
 void fields(auto& io, Is<HostLeaves> auto& v) { io("signal", v.signal); }
-void fields(auto& io, Is<DoorTried> auto& v) {
+void fields(auto& io, Is<PeerPortTried> auto& v) {
   io("agent", v.agent);
   io.if_set("address", v.address, bounds::kName);
 }
-void fields(auto& io, Is<CoordinatorAnnounced> auto& v) {
+void fields(auto& io, Is<CoordinatorGossiped> auto& v) {
   io("incarnation", v.incarnation);
   io("birth_ms", v.birth_ms, bounds::kSignedMs);
   io("round", v.round);
@@ -188,10 +188,10 @@ class RecordedCheck : public health::CheckPlan {
     write_(recording_line(CheckOrders{answer}));
     return answer;
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
-                           const std::vector<health::CheckResults>& results) const override {
-    std::vector<Unfit> answer = plan_->unfit(nodes, results);
-    write_(recording_line(CheckUnfit{answer}));
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>& nodes,
+                                   const std::vector<health::CheckResults>& results) const override {
+    std::vector<Unhealthy> answer = plan_->unhealthy(nodes, results);
+    write_(recording_line(CheckUnhealthy{answer}));
     return answer;
   }
 

@@ -42,11 +42,11 @@ struct CheckOrders {
   std::vector<std::string> orders;
   static void fields(auto& io, auto& v) { io("orders", v.orders); }
 };
-struct CheckUnfit {
-  std::vector<health::CheckPlan::Unfit> unfit;
-  static void fields(auto& io, auto& v) { io("unfit", v.unfit); }
+struct CheckUnhealthy {
+  std::vector<health::CheckPlan::Unhealthy> unhealthy;
+  static void fields(auto& io, auto& v) { io("unfit", v.unhealthy); }
 };
-using CheckAnswer = std::variant<CheckPhases, CheckOrders, CheckUnfit>;
+using CheckAnswer = std::variant<CheckPhases, CheckOrders, CheckUnhealthy>;
 constexpr auto names_of(const CheckAnswer&) { return std::array{"phases", "orders", "unfit"}; }
 
 struct RecordedEvent {

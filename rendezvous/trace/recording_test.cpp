@@ -100,7 +100,8 @@ TEST_CASE("the head of a recording and the answers of a check are the same after
   CHECK(head->config.lease.loss_timeout_ms == 1234);
   CHECK(head->config.now_ms == -5);
   CHECK(head->has_check);
-  const std::vector<CheckAnswer> answers = {CheckPhases{2}, CheckOrders{{"", "ring \xfe"}}, CheckUnfit{{{1, "slow"}}}};
+  const std::vector<CheckAnswer> answers = {CheckPhases{2}, CheckOrders{{"", "ring \xfe"}},
+                                            CheckUnhealthy{{{1, "slow"}}}};
   for (const CheckAnswer& answer : answers) {
     const auto read = parse_recording_line(recording_line(answer), "rec:2");
     REQUIRE(read.has_value());

@@ -34,10 +34,10 @@ class EventMaker {
       case 2: return Introduced{dice_.number(), static_cast<protocol::Term>(dice_.number())};
       case 3: return NodeEmptied{dice_.number(), dice_.number(), static_cast<protocol::RoundNumber>(dice_.number())};
       case 4: return OperatorOrder{static_cast<OperatorOrder::Kind>(below(2)), dice_.text(100), dice_.text(100)};
-      case 5: return PromiseReceived{session(), below(1'000'000), {}};
+      case 5: return LeaseAckReceived{session(), below(1'000'000), {}};
       case 6: return OwnAgentEnded{};
-      case 7: return DoorTried{dice_.number(), dice_.text(100)};
-      case 8: return CoordinatorAnnounced{dice_.number(), below(1'000'000), {}, dice_.text(100)};
+      case 7: return PeerPortTried{dice_.number(), dice_.text(100)};
+      case 8: return CoordinatorGossiped{dice_.number(), below(1'000'000), {}, dice_.text(100)};
       case 9: return OwnAgentElsewhere{static_cast<protocol::Term>(dice_.number())};
       case 10: return HostLeaves{static_cast<int>(below(64))};
       default: return TimePassed{};
@@ -89,7 +89,7 @@ class EventMaker {
                      from(0, kRanks), from(0, kRanks), from(0, kRanks)};
     facts.restart_count = from(0, limits::kMaxRestarts);
     facts.losses = from(0, limits::kMaxRestarts);
-    if (facts.verdict) facts.verdict->restarts_used = from(0, limits::kMaxRestarts);
+    if (facts.job_result) facts.job_result->restarts_used = from(0, limits::kMaxRestarts);
   }
 
   protocol::test::Dice dice_;

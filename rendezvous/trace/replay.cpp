@@ -30,16 +30,16 @@ class Replay::Answers : public health::CheckPlan {
     if (!answer || answer->orders.size() != nodes.size()) return std::vector<std::string>(nodes.size());
     return std::move(answer->orders);
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
-                           const std::vector<health::CheckResults>&) const override {
-    auto answer = take<CheckUnfit>("which nodes are unfit");
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>& nodes,
+                                   const std::vector<health::CheckResults>&) const override {
+    auto answer = take<CheckUnhealthy>("which nodes are unfit");
     if (!answer) return {};
-    for (const Unfit& found : answer->unfit) {
+    for (const Unhealthy& found : answer->unhealthy) {
       if (static_cast<std::size_t>(found.node_rank) < nodes.size()) continue;
       wrong(format("node {} is unfit, and the round has {}", found.node_rank, counted(nodes.size(), "node")));
       return {};
     }
-    return std::move(answer->unfit);
+    return std::move(answer->unhealthy);
   }
 
  private:
@@ -164,18 +164,18 @@ std::string Replay::text(const Step& step) const {
 }
 
 std::string Replay::last_line() const {
-  const auto& verdict = coordinator_->ending().verdict();
-  const bool is_known = coordinator_->ended() && verdict;
+  const auto& job_result = coordinator_->ending().job_result();
+  const bool is_known = coordinator_->ended() && job_result;
   Json line = Json::object();
   line.set("quiet", quiet_);
   line.set("end", !coordinator_->ended() ? "unfinished" : is_known ? "verdict" : "taken-over");
-  line.set("verdict", is_known ? write_json(*verdict, JsonForm::kExact) : Json());
+  line.set("verdict", is_known ? write_json(*job_result, JsonForm::kExact) : Json());
   line.set("cut_off_line", cut_off_ ? Json(static_cast<std::int64_t>(line_)) : Json());
   return line.dump() + "\n";
 }
 
 // Of the other effects, CheckJudged stands in the recording already, and OrderAnswered in a note; Ask is an empty
-// answer to a keep-alive, and what comes of TryDoor is an event.
+// answer to a keep-alive, and what comes of TryPeerPort is an event.
 Json told_in(const Effects& effects) {
   struct Told {
     Json entry;

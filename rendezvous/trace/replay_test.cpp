@@ -61,14 +61,14 @@ std::string failing_job() {
     job.on(MessageReceived{1, NodeStopped{round, {why}}}, now_ms + 20);
     job.on(MessageReceived{2, NodeStopped{round, {}}}, now_ms + 30);
   }
-  job.on(MessageReceived{1, VerdictHeard{}}, 4000);
-  job.on(MessageReceived{2, VerdictHeard{}}, 4001);
+  job.on(MessageReceived{1, JobResultHeard{}}, 4000);
+  job.on(MessageReceived{2, JobResultHeard{}}, 4001);
   REQUIRE(job.coordinator.ended());
   return job.recording;
 }
 
 // A check that finds node 1 unfit the first time.
-class OnceUnfit : public health::CheckPlan {
+class OnceUnhealthy : public health::CheckPlan {
  public:
   int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
     return nodes[0].passed ? 0 : 2;
@@ -77,14 +77,14 @@ class OnceUnfit : public health::CheckPlan {
                                   const std::vector<health::CheckResults>&, const health::CheckRules&) const override {
     return std::vector<std::string>(nodes.size(), format("do {}", phase));
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>&,
-                           const std::vector<health::CheckResults>&) const override {
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>&,
+                                   const std::vector<health::CheckResults>&) const override {
     return {{1, "it is slow"}};
   }
 };
 
 std::string checked_job() {
-  Recorded job({}, std::make_unique<OnceUnfit>());
+  Recorded job({}, std::make_unique<OnceUnhealthy>());
   NodeJoins joins = joiner(1, 1);
   joins.terms.max_nodes = 2;
   joins.rules.last_call_ms = 10;

@@ -35,7 +35,7 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
       silence_(loop),
       first_bytes_(loop),
       lingering_(loop) {
-  if (settings.has_door) {
+  if (settings.has_peer_port) {
     place_->keep([this] { return server(); }, [this] { return secret().value_or(settings_.secret); });
   }
   if (settings.munge.step.empty()) return;
@@ -46,7 +46,7 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSetti
 void CoordinatorConnection::connect(const MeetingPlace::Known& known) {
   known_ = known;
   disconnect();
-  at_door_ = is_own_door_ = false;
+  at_peer_port_ = is_own_peer_port_ = false;
   const auto look = [this, known] { place_->find(known, [this](MeetingPlace::Way way) { found(std::move(way)); }); };
   if (!munge_) return look();
   munge_->find_out([this, look, attempt = attempt_] {
@@ -61,11 +61,12 @@ void CoordinatorConnection::connect(const MeetingPlace::Known& known) {
 
 void CoordinatorConnection::connect_to(At at) {
   disconnect();
-  at_door_ = true;
+  at_peer_port_ = true;
   // Another node's door may have led here, by address.
-  const bool leads_here = door_ && at.port == door_->port() && std::ranges::all_of(at.addresses, net::is_ours);
-  is_own_door_ = at.is_own_door || leads_here;
-  at.addresses = is_own_door_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
+  const bool leads_here =
+      peer_port_ && at.port == peer_port_->port() && std::ranges::all_of(at.addresses, net::is_ours);
+  is_own_peer_port_ = at.is_own_peer_port || leads_here;
+  at.addresses = is_own_peer_port_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
   // The caller does not expect an answer before it returns.
   dialling_.start(0, [this, at = std::move(at)] { try_all({.addresses = at.addresses, .ports = {at.port}}); });
 }
@@ -76,39 +77,39 @@ void CoordinatorConnection::withdraw(std::function<void()> done) {
 }
 
 // The door of a node that hosts the coordinator at the meeting place is that.
-std::uint16_t CoordinatorConnection::door_port() const {
-  if (!settings_.has_door) return 0;
+std::uint16_t CoordinatorConnection::peer_port() const {
+  if (!settings_.has_peer_port) return 0;
   if (const CoordinatorServer* server = place_->server()) return server->port();
-  return door_ ? door_->port() : 0;
+  return peer_port_ ? peer_port_->port() : 0;
 }
 
-void CoordinatorConnection::set_door(const DoorIs& door) {
-  CoordinatorServer* const here = settings_.has_door ? server() : nullptr;
+void CoordinatorConnection::set_peer_port(const PeerPortIs& peer_port) {
+  CoordinatorServer* const here = settings_.has_peer_port ? server() : nullptr;
   const bool is_told = here == std::exchange(told_, here);
-  if (here == nullptr || (door == std::exchange(door_is_, door) && is_told)) return;
-  here->set_door(door);
+  if (here == nullptr || (peer_port == std::exchange(peer_port_is_, peer_port) && is_told)) return;
+  here->set_peer_port(peer_port);
 }
 
-void CoordinatorConnection::open_door() {
-  if (!settings_.has_door || door_ || place_->server() != nullptr) return;
-  std::vector<std::uint16_t> ports = place_->door_ports();
-  if (settings_.door_port != 0) ports = {settings_.door_port};
+void CoordinatorConnection::open_peer_port() {
+  if (!settings_.has_peer_port || peer_port_ || place_->server() != nullptr) return;
+  std::vector<std::uint16_t> ports = place_->peer_ports();
+  if (settings_.peer_port != 0) ports = {settings_.peer_port};
   ports.push_back(0);
   for (const std::uint16_t port : ports) {
-    auto door = CoordinatorServer::open(loop_, {.address = {},
-                                                .port = port,
-                                                .secret = secret().value_or(settings_.secret),
-                                                .lease = {settings_.loss_timeout_ms},
-                                                .only_job = settings_.job,
-                                                .own_agent = own_,
-                                                .is_door = true,
-                                                .on_lead = [this] { place_->lead_changes(); }});
-    if (door) {
-      door_ = std::move(*door);
-      if (handlers_.on_door) handlers_.on_door(*door_);
+    auto peer_port = CoordinatorServer::open(loop_, {.address = {},
+                                                     .port = port,
+                                                     .secret = secret().value_or(settings_.secret),
+                                                     .lease = {settings_.loss_timeout_ms},
+                                                     .only_job = settings_.job,
+                                                     .own_agent = own_,
+                                                     .is_peer_port = true,
+                                                     .on_lead = [this] { place_->lead_changes(); }});
+    if (peer_port) {
+      peer_port_ = std::move(*peer_port);
+      if (handlers_.on_peer_port) handlers_.on_peer_port(*peer_port_);
       return;
     }
-    log::debug("hosting", door.error().text());
+    log::debug("hosting", peer_port.error().text());
   }
 }
 
@@ -135,9 +136,9 @@ void CoordinatorConnection::found(MeetingPlace::Way way) {
   }
   trying_ = !way_.addresses.empty() && !way_.ports.empty();
   // It may lead to this node's door.
-  is_own_door_ =
-      door_ && trying_ && way_.ports == std::vector{door_->port()} && std::ranges::all_of(way_.addresses, net::is_ours);
-  if (is_own_door_) way_.addresses = {kLoopback};
+  is_own_peer_port_ = peer_port_ && trying_ && way_.ports == std::vector{peer_port_->port()} &&
+                      std::ranges::all_of(way_.addresses, net::is_ours);
+  if (is_own_peer_port_) way_.addresses = {kLoopback};
   try_all(way_);
 }
 
@@ -179,11 +180,11 @@ void CoordinatorConnection::note_session() {
   ended(Tried::kAnswered);
   session_at_ = reached_;
   // The meeting place's own server is attended to since it was opened.
-  if (!is_own_door_ || !door_ || std::exchange(door_hosts_, true)) return;
-  if (door_->is_door()) {
+  if (!is_own_peer_port_ || !peer_port_ || std::exchange(peer_port_hosts_, true)) return;
+  if (peer_port_->is_peer_port()) {
     log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));
   }
-  if (handlers_.on_hosting) handlers_.on_hosting(*door_);
+  if (handlers_.on_hosting) handlers_.on_hosting(*peer_port_);
 }
 
 bool CoordinatorConnection::is_session_place(const Target& target) const {
@@ -194,7 +195,7 @@ bool CoordinatorConnection::is_session_place(const Target& target) const {
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
-  if (!at_door_) place_->reached(target.port);
+  if (!at_peer_port_) place_->reached(target.port);
   if (munge_ && !munge_->secret()) return ask_by_munge(target, std::move(stream));
   was_connected_ = true;
   reached_ = target;
@@ -207,8 +208,8 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
   stream_->start(
       {.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
        .on_end = [this] { in_vain(is_answered_ ? Tried::kAnswered : Tried::kSilent, "it closed the connection"); }});
-  at_home_ = is_own_door_ || (way_.home && target.address == kLoopback);
-  open_door();
+  at_home_ = is_own_peer_port_ || (way_.home && target.address == kLoopback);
+  open_peer_port();
   // A coordinator that has the workers' store at its own port would take the probe for a worker.
   if (!at_home_ && !settings_.store_at_endpoint) probe_if_silent();
   handlers_.on_connected(at_home_);

@@ -36,7 +36,7 @@ class CoordinatorConnection {
     // The coordinator listens in this process from now on.
     std::function<void(CoordinatorServer&)> on_hosting = {};
     // This node's door is open, through which it may come to host the coordinator.
-    std::function<void(CoordinatorServer&)> on_door = {};
+    std::function<void(CoordinatorServer&)> on_peer_port = {};
     // Called instead of on_broken, before the first connection, if no further attempt can succeed. `why` is a clause.
     std::function<void(std::string why)> on_hopeless = {};
   };
@@ -52,7 +52,7 @@ class CoordinatorConnection {
   struct At {
     std::vector<std::string> addresses;  // numeric
     std::uint16_t port = 0;
-    bool is_own_door = false;
+    bool is_own_peer_port = false;
   };
   void connect_to(At at);
   // The present connection is a session with the job's coordinator. A refusal proves the death of that only where it
@@ -65,9 +65,9 @@ class CoordinatorConnection {
   // It leads, or was to lead, to a further host of the endpoint, which need not be there.
   bool is_further() const { return way_.is_further; }
   // The port of this node's door; 0: it has none. It is open from the first connection on.
-  std::uint16_t door_port() const;
+  std::uint16_t peer_port() const;
   // What this node's agent knows of the coordinator.
-  void set_door(const DoorIs& door);
+  void set_peer_port(const PeerPortIs& peer_port);
   // Closes the connection. No handler is called for it any more. `is_stranger`: what has answered is not to be asked.
   void disconnect(bool is_stranger = false);
   void write(std::span<const std::uint8_t> bytes);
@@ -76,9 +76,9 @@ class CoordinatorConnection {
   bool hangs() const { return place_->hangs(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
-  CoordinatorServer* server() { return place_->server() != nullptr ? place_->server() : door_.get(); }
+  CoordinatorServer* server() { return place_->server() != nullptr ? place_->server() : peer_port_.get(); }
   // A coordinator is, or was, in this process.
-  bool hosts() { return place_->server() != nullptr || door_hosts_; }
+  bool hosts() { return place_->server() != nullptr || peer_port_hosts_; }
   // The coordinator that was connected to last is in this process.
   bool is_at_home() const { return at_home_; }
   // The numeric address of the coordinator that was connected to last; empty before the first connection.
@@ -96,7 +96,7 @@ class CoordinatorConnection {
   void found(MeetingPlace::Way way);
   void try_next();
   void try_all(const MeetingPlace::Way& way);
-  void open_door();
+  void open_peer_port();
   void judge(const Target& target, const std::string& problem);
   bool is_session_place(const Target& target) const;
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
@@ -117,12 +117,12 @@ class CoordinatorConnection {
   std::unique_ptr<MungeTrust> munge_;  // in a Slurm step, unless the user has given a secret
   std::unique_ptr<MeetingPlace> place_;
   protocol::AgentId own_;
-  std::unique_ptr<CoordinatorServer> door_;  // unless place_ has a server
-  DoorIs door_is_;
-  const CoordinatorServer* told_ = nullptr;  // to whom door_is_ was said
-  bool door_hosts_ = false;                  // this node's agent has had a session at its own door
-  bool at_door_ = false;                     // the present attempt leads to a door
-  bool is_own_door_ = false;                 // and to this node's
+  std::unique_ptr<CoordinatorServer> peer_port_;  // unless place_ has a server
+  PeerPortIs peer_port_is_;
+  const CoordinatorServer* told_ = nullptr;  // to whom peer_port_is_ was said
+  bool peer_port_hosts_ = false;             // this node's agent has had a session at its own door
+  bool at_peer_port_ = false;                // the present attempt leads to a door
+  bool is_own_peer_port_ = false;            // and to this node's
   MeetingPlace::Known known_;                // of the present attempt at the meeting place
   MeetingPlace::Way way_;
   std::vector<Target> targets_;  // those that have not been tried; the next one is the last

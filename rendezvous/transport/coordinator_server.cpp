@@ -39,7 +39,7 @@ ServiceSettings CoordinatorServer::service_settings() {
           .only_job = settings_.only_job,
           .own_agent = settings_.own_agent,
           .name_of_only_node = is_for_only_node() ? net::full_host_name : std::function<std::string()>(),
-          .is_door = settings_.is_door,
+          .is_peer_port = settings_.is_peer_port,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<health::CheckPlan> {
@@ -234,8 +234,8 @@ void CoordinatorServer::perform(ServiceEffect& effect) {
                      if (const auto asker = stacks_askers_.extract(ticket)) asker.mapped()(e);
                    }
                  },
-                 [&](const TryDoorOf& e) { try_door(e); },
-                 [&](const AnnounceTo& e) { announce_to(e); },
+                 [&](const TryPeerPortOf& e) { try_peer_port(e); },
+                 [&](const GossipTo& e) { gossip_to(e); },
                  [&](const Log& e) { tell(e); },
              },
              effect);
@@ -257,13 +257,14 @@ void CoordinatorServer::tell(const Log& line) {
   log::tell(level, line.event, text, fields);
 }
 
-void CoordinatorServer::try_door(const TryDoorOf& door) {
-  const std::pair key(door.job, door.door.agent);
-  probes_[key] = std::make_unique<DoorProbe>(loop_, net::addresses_elsewhere(split(door.door.addresses, ' ')),
-                                             door.door.port, [this, key](std::string address) {
-                                               const auto done = probes_.extract(key);
-                                               on(DoorAnswered{key.first, {key.second, std::move(address)}});
-                                             });
+void CoordinatorServer::try_peer_port(const TryPeerPortOf& peer_port) {
+  const std::pair key(peer_port.job, peer_port.peer_port.agent);
+  probes_[key] =
+      std::make_unique<PeerPortProbe>(loop_, net::addresses_elsewhere(split(peer_port.peer_port.addresses, ' ')),
+                                      peer_port.peer_port.port, [this, key](std::string address) {
+                                        const auto done = probes_.extract(key);
+                                        on(PeerPortAnswered{key.first, {key.second, std::move(address)}});
+                                      });
 }
 
 std::optional<discovery::Entry> CoordinatorServer::entry(const std::string& job) const {
@@ -272,15 +273,15 @@ std::optional<discovery::Entry> CoordinatorServer::entry(const std::string& job)
   return entry;
 }
 
-std::optional<protocol::Introduction> CoordinatorServer::announcement(const std::string& job) const {
-  auto what = service_.announcement(job);
-  if (what) what->announces->port = port_;
+std::optional<protocol::Introduction> CoordinatorServer::gossip(const std::string& job) const {
+  auto what = service_.gossip(job);
+  if (what) what->gossips->port = port_;
   return what;
 }
 
-void CoordinatorServer::announce_to(const AnnounceTo& there) {
+void CoordinatorServer::gossip_to(const GossipTo& there) {
   protocol::Introduction what = there.what;
-  if (what.announces && what.announces->port == 0) what.announces->port = port_;
+  if (what.gossips && what.gossips->port == 0) what.gossips->port = port_;
   visits_.go(net::addresses_elsewhere(split(there.addresses, ' ')), there.port, settings_.secret,
              [what = std::move(what)] { return what; });
 }

@@ -13,8 +13,8 @@
 
 #include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/lease.h"
-#include "rendezvous/transport/announcement_visits.h"
-#include "rendezvous/transport/door_probe.h"
+#include "rendezvous/transport/gossip_visits.h"
+#include "rendezvous/transport/peer_port_probe.h"
 #include "rendezvous/transport/service.h"
 #include "src/base/result.h"
 #include "src/net/lingering_connections.h"
@@ -35,7 +35,7 @@ class CoordinatorServer {
     protocol::LeaseTimes lease;
     std::string only_job = {};                        // see ServiceSettings
     std::optional<protocol::AgentId> own_agent = {};  // see coordinator::CoordinatorConfig; not set: own_process is
-    bool is_door = false;                             // see ServiceSettings
+    bool is_peer_port = false;                        // see ServiceSettings
     // Called when only_job has another leader here, or another round.
     std::function<void()> on_lead = {};
     // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
@@ -61,7 +61,7 @@ class CoordinatorServer {
   void disconnect() { only_connection_ = 0; }
 
   // What the node's agent knows of the coordinator, if this is its door.
-  void set_door(const DoorIs& door) { on(door); }
+  void set_peer_port(const PeerPortIs& peer_port) { on(peer_port); }
   // The agent in this process has ended in order; the server stays for other nodes.
   void agent_has_ended() { on(AgentEnded{}); }
   // After that: this signal tells the process to end. Each coordinator here hands its job over, or ends it; then the
@@ -91,15 +91,15 @@ class CoordinatorServer {
   using OnStacks = std::function<void(const StacksAnswered& answer)>;
   void collect_stacks(const std::string& job, OnStacks answered);
 
-  // Jobs may begin here from now on, or may not any more: Settings::is_door.
-  void be_door(bool is_door) { service_.be_door(is_door); }
-  bool is_door() const { return service_.is_door(); }
+  // Jobs may begin here from now on, or may not any more: Settings::is_peer_port.
+  void be_peer_port(bool is_peer_port) { service_.be_peer_port(is_peer_port); }
+  bool is_peer_port() const { return service_.is_peer_port(); }
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
   // It has a coordinator of this job.
   bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
   // What it has to announce of this job where the nodes meet, as HELLO; nothing if there is nothing.
-  std::optional<protocol::Introduction> announcement(const std::string& job) const;
+  std::optional<protocol::Introduction> gossip(const std::string& job) const;
   // What the file says of this job by which its nodes find each other; nothing: its leader is not here.
   std::optional<discovery::Entry> entry(const std::string& job) const;
   // The job goes on, or may, with a coordinator elsewhere.
@@ -107,7 +107,7 @@ class CoordinatorServer {
   // It has a coordinator that is no candidate any more.
   bool leads(const std::string& job) const {
     const coordinator::Coordinator* coordinator = service_.find(job);
-    return coordinator != nullptr && !coordinator->mandate().stands();
+    return coordinator != nullptr && !coordinator->leadership().is_candidate();
   }
   // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }
@@ -130,8 +130,8 @@ class CoordinatorServer {
   std::unique_ptr<net::Stream> release(ConnectionId id, std::string why);
   void on(ServiceEvent event);
   void perform(ServiceEffect& effect);
-  void try_door(const TryDoorOf& door);
-  void announce_to(const AnnounceTo& there);
+  void try_peer_port(const TryPeerPortOf& peer_port);
+  void gossip_to(const GossipTo& there);
   void plan_timer();
   void tell(const Log& line);
   void tell_if_idle();
@@ -151,8 +151,8 @@ class CoordinatorServer {
   Service service_;
   std::map<ConnectionId, Connection> connections_;
   ConnectionId last_ = 0;
-  std::map<std::pair<std::string, protocol::AgentId>, std::unique_ptr<DoorProbe>> probes_;
-  AnnouncementVisits visits_;
+  std::map<std::pair<std::string, protocol::AgentId>, std::unique_ptr<PeerPortProbe>> probes_;
+  GossipVisits visits_;
   net::LingeringConnections lingering_;
   net::Timer timer_;
   std::optional<std::int64_t> timer_at_ms_;

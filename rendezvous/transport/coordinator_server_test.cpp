@@ -52,7 +52,7 @@ struct OnlyAgent {
                           },
                           [&](const EndJob&) {
                             story.push_back("end job");
-                            session->send(VerdictHeard{}, reply);
+                            session->send(JobResultHeard{}, reply);
                           },
                           [&](const Dismiss&) { story.push_back("dismiss"); }, [](const auto&) {}},
                message);

@@ -22,7 +22,7 @@ void EndpointPlace::find(const Known& known, OnFound on_found) {
   const bool belongs = known.belongs;
   const std::uint64_t attempt = ++attempt_;
   // A node of a round has a door, by which it may be elected. A second coordinator beside that would split the votes.
-  may_begin_ = !(belongs && settings_.has_door);
+  may_begin_ = !(belongs && settings_.has_peer_port);
   if (belongs && reached_) first_port_ = *reached_;
   if (!belongs && reached_) first_port_ = port_after(*reached_);
   reached_.reset();
@@ -35,7 +35,7 @@ void EndpointPlace::look(OnFound on_found) {
   const auto other = lacks_secret() ? std::nullopt : list_.next();
   // This node's own coordinator is reached by loopback, whatever the name resolves to; unless the name may lead to
   // other nodes, too, which have perhaps begun the job.
-  const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_door;
+  const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_peer_port;
   resolver_.resolve(
       other        ? other->name
       : is_at_home ? kLoopback
@@ -63,7 +63,7 @@ std::vector<std::string> EndpointPlace::ways_home(std::vector<std::string> resol
   const auto is_own = [&](const std::string& address) {
     return is_loopback(address) || !net::interfaces_with(address, interfaces).empty();
   };
-  const bool is_shared = settings_.has_door && !settings_.is_host && std::ranges::any_of(resolved, is_own);
+  const bool is_shared = settings_.has_peer_port && !settings_.is_host && std::ranges::any_of(resolved, is_own);
   if (!is_shared) return {kLoopback};
   std::ranges::sort(resolved);
   std::vector<std::string> out;
@@ -75,7 +75,7 @@ std::vector<std::string> EndpointPlace::ways_home(std::vector<std::string> resol
 }
 
 // The door is found by others at the endpoint's port if that names this host.
-std::vector<std::uint16_t> EndpointPlace::door_ports() const {
+std::vector<std::uint16_t> EndpointPlace::peer_ports() const {
   if (const auto port = list_.own_port()) return *port == settings_.port ? ports_from(*port) : std::vector{*port};
   return {};
 }

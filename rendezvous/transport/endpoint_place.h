@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "rendezvous/transport/announcer.h"
 #include "rendezvous/transport/endpoint_list.h"
+#include "rendezvous/transport/gossip_sender.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
 
@@ -21,11 +21,11 @@ class EndpointPlace : public MeetingPlace {
 
   void find(const Known& known, OnFound on_found) override;
   void keep(Leader leader, Secret secret) override {
-    announcer_.emplace(loop_, settings_, std::move(leader), std::move(secret));
+    gossip_sender_.emplace(loop_, settings_, std::move(leader), std::move(secret));
   }
   void stop() override { ++attempt_; }
   void reached(std::uint16_t port) override { reached_ = port; }
-  std::vector<std::uint16_t> door_ports() const override;
+  std::vector<std::uint16_t> peer_ports() const override;
 
  private:
   void look(OnFound on_found);
@@ -39,7 +39,7 @@ class EndpointPlace : public MeetingPlace {
 
   net::Resolver resolver_;
   EndpointList list_;
-  std::optional<Announcer> announcer_;
+  std::optional<GossipSender> gossip_sender_;
   std::uint64_t attempt_ = 0;
   bool is_sure_ = false;   // the endpoint leads to server()
   bool may_begin_ = true;  // the present attempt may open a coordinator

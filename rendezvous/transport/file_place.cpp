@@ -90,15 +90,15 @@ void FilePlace::perform(const Discovery::Write& effect) {
 
 void FilePlace::perform(const Discovery::Open&) {
   // A node that has a peer port already begins the job there: it may have to be that very port.
-  CoordinatorServer* const door = here();
-  if (door == nullptr) {
+  CoordinatorServer* const peer_port = here();
+  if (peer_port == nullptr) {
     if (const Status opened = open_server(settings_.coordinator_port); !opened) {
       return perform(discovery_.not_opened(opened.error().text()));
     }
-  } else if (door != server() && door->jobs() > 0) {
+  } else if (peer_port != server() && peer_port->jobs() > 0) {
     return perform(discovery_.not_opened("nodes of the job elect a coordinator here"));
   } else {
-    door->be_door(false);
+    peer_port->be_peer_port(false);
   }
   const std::string address = discovery::entry_address(settings_.node_address, net::own_addresses());
   perform(discovery_.opened({address, here()->port()}, wall_clock_ms()));
@@ -113,7 +113,7 @@ void FilePlace::perform(const Discovery::Hosts& effect) { tell_hosting(*here(), 
 
 void FilePlace::perform(const Discovery::Close&) {
   if (server() != nullptr) return close_server();
-  here()->be_door(true);
+  here()->be_peer_port(true);
 }
 
 void FilePlace::perform(const Discovery::Found& effect) {
@@ -208,14 +208,14 @@ void FilePlace::heard(Keeper::Effects effects) {
   if (!is_asking_ && !is_withdrawn_ && std::exchange(looks_again_, false)) look();
 }
 
-void FilePlace::perform(const Keeper::Announce& effect) {
+void FilePlace::perform(const Keeper::Gossip& effect) {
   visit_resolver_.resolve(effect.to.address, kEntryResolveMs,
                           [this, port = effect.to.port](Result<std::vector<std::string>> addresses) {
                             const CoordinatorServer* const server = leader_();
                             if (!addresses || server == nullptr) return;
                             visits_.go(*addresses, port, secret_(), [this] {
                               const CoordinatorServer* const still = leader_();
-                              return still == nullptr ? std::nullopt : still->announcement(settings_.job);
+                              return still == nullptr ? std::nullopt : still->gossip(settings_.job);
                             });
                           });
 }

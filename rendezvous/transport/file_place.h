@@ -6,8 +6,8 @@
 #include <string>
 
 #include "rendezvous/discovery/discovery.h"
-#include "rendezvous/transport/announcement_visits.h"
 #include "rendezvous/transport/entry_file.h"
+#include "rendezvous/transport/gossip_visits.h"
 #include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
 
@@ -56,7 +56,7 @@ class FilePlace : public MeetingPlace {
   void perform(Keeper::Effects effects);
   void perform(const Keeper::Read&);
   void perform(const Keeper::Write& effect);
-  void perform(const Keeper::Announce& effect);
+  void perform(const Keeper::Gossip& effect);
   void perform(const Keeper::Withdrawn&);
 
   // The same entry twice, so that looking for a coordinator and keeping the entry do not wait for each other.
@@ -73,7 +73,7 @@ class FilePlace : public MeetingPlace {
   net::Timer keep_timer_;
   Leader leader_;
   Secret secret_;
-  AnnouncementVisits visits_;
+  GossipVisits visits_;
   net::Resolver visit_resolver_;
   bool is_asking_ = false;    // keeping_ has not answered
   bool looks_again_ = false;  // as soon as it has

@@ -22,7 +22,7 @@ discovery::HostingView hosting_view(const MeetingSettings& settings, const std::
                               .full_host_name = net::full_host_name(),
                               .is_host = settings.is_host,
                               .is_host_source = settings.is_host_source,
-                              .gives_way = settings.has_door,
+                              .gives_way = settings.has_peer_port,
                               .node_rank = settings.node_rank};
   for (const net::Interface& interface : net::interfaces()) {
     if (interface.up) view.own_addresses.push_back(interface.address);

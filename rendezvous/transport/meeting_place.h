@@ -68,7 +68,7 @@ class MeetingPlace {
   // Who leads the job in this process, or the round, has changed.
   virtual void lead_changes() {}
   // The ports at which this node's door is to be opened, the first free one of them; none: any.
-  virtual std::vector<std::uint16_t> door_ports() const { return {}; }
+  virtual std::vector<std::uint16_t> peer_ports() const { return {}; }
   // The job is over: removes what leads to this process. `done` is called when that has been tried, perhaps at once.
   virtual void withdraw(std::function<void()> done) { done(); }
   // A thread is blocked by a file system or a server, and keeps this process from ending.

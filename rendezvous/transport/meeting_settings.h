@@ -45,11 +45,11 @@ struct MeetingSettings {
     bool operator==(const Host&) const = default;
   };
   std::vector<Host> more_hosts = {};
-  std::uint16_t door_port = 0;       // of this node's door; 0: the endpoint's if that names this host, else a free one
+  std::uint16_t peer_port = 0;       // of this node's door; 0: the endpoint's if that names this host, else a free one
   std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};   // what says so, as a clause; empty: is_host= in --rdzv-conf
   // Each node can host the coordinator when that is lost, also while its process lives: failover=majority.
-  bool has_door = false;
+  bool has_peer_port = false;
   bool refusal_is_proof = true;      // a refused connection says that no process is there: failover_evidence
   bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
   bool store_at_endpoint = false;    // with static the coordinator and the workers' store have one port

@@ -78,9 +78,9 @@ status::Coordinator Service::status(std::int64_t now_ms) const {
   }
   for (auto ended = ended_.rbegin(); ended != ended_.rend() && out.last_ended.size() < limits::kStatusEndedJobs;
        ++ended) {
-    std::string reason = ended->verdict.reason;
-    if (reason.empty() && !ended->verdict.failures.empty()) reason = ended->verdict.failures.front().text();
-    out.last_ended.push_back({ended->job, ended->verdict.outcome, std::move(reason)});
+    std::string reason = ended->job_result.reason;
+    if (reason.empty() && !ended->job_result.failures.empty()) reason = ended->job_result.failures.front().text();
+    out.last_ended.push_back({ended->job, ended->job_result.outcome, std::move(reason)});
   }
   return out;
 }
@@ -142,14 +142,14 @@ void Service::on(const ServiceTime&, ServiceEffects& out) {
   for (const std::string& job : due) on(job, TimePassed{}, out);
 }
 
-void Service::on(const DoorIs& event, ServiceEffects& out) {
-  const DoorIs before = std::exchange(door_, event);
+void Service::on(const PeerPortIs& event, ServiceEffects& out) {
+  const PeerPortIs before = std::exchange(peer_port_, event);
   const bool is_same = event.addresses == before.addresses && event.port == before.port && event.term == before.term;
   if (event.addresses.empty() || is_same || !jobs_.contains(event.job)) return;
   on(event.job, OwnAgentElsewhere{event.term}, out);
 }
 
-void Service::on(const DoorAnswered& event, ServiceEffects& out) { on(event.job, event.tried, out); }
+void Service::on(const PeerPortAnswered& event, ServiceEffects& out) { on(event.job, event.tried, out); }
 
 void Service::on_each(const Event& event, ServiceEffects& out) {
   std::vector<std::string> jobs;
@@ -208,12 +208,12 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                    still->second.unanswered = e.number;
                    renew_lease(id, still->second, out);
                  },
-                 [&](const CoordinatorSession::Holds& e) { take_promise(id, e, out); },
+                 [&](const CoordinatorSession::LeaseAck& e) { take_lease_ack(id, e, out); },
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
                    const std::string job = e.job;
                    close(id, out);
                    words_.emplace_back(job, NodeEmptied{e.agent, e.incarnation, e.round});
-                   if (words_.size() > limits::kSuccessors) words_.pop_front();
+                   if (words_.size() > limits::kNextLeaders) words_.pop_front();
                    pass_on_words(job, out);
                  },
                  [&](const CoordinatorSession::Stale& e) {
@@ -235,39 +235,39 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
 void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
   if (!connection.unanswered || coordinator == nullptr) return;
-  if (!coordinator->may_renew_lease(id) || coordinator->mandate().stands()) return ask(id, connection, out);
-  answer(id, connection, coordinator->mandate().lent_ms(), out);
+  if (!coordinator->may_renew_lease(id) || coordinator->leadership().is_candidate()) return ask(id, connection, out);
+  answer(id, connection, coordinator->leadership().granted_ms(), out);
   connection.unanswered.reset();
 }
 
-// Asks for the node's support by an answer that lends nothing, if promises count and it is a node of the job.
+// Asks for the node's vote by an answer that grants no lease, if votes count and it is a node of the job.
 void Service::ask(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
   const bool may_ask = coordinator != nullptr && coordinator->roster().of_session(id) != nullptr;
-  if (connection.unanswered && may_ask && coordinator->mandate().is_counting()) answer(id, connection, 0, out);
+  if (connection.unanswered && may_ask && coordinator->leadership().is_counting()) answer(id, connection, 0, out);
 }
 
 void Service::answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms,
                      ServiceEffects& out) {
   const std::uint64_t number = *connection.unanswered;
-  const bool asks = find(connection.job)->mandate().is_counting();
+  const bool asks = find(connection.job)->leadership().is_counting();
   if (asks && (connection.asked.empty() || connection.asked.back().first < number)) {
     connection.asked.emplace_back(number, now_ms_);
     if (connection.asked.size() > limits::kAgentUnansweredKeepAlives) connection.asked.erase(connection.asked.begin());
   }
   ByteString bytes;
-  connection.session.kept(number, good_for_ms, asks, bytes);
+  connection.session.grant_lease(number, good_for_ms, asks, bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
-// A promise counts from when the answer was sent that it acknowledges. What was never sent is no answer.
-void Service::take_promise(ConnectionId id, const CoordinatorSession::Holds& holds, ServiceEffects& out) {
+// A vote counts from when the answer was sent that it acknowledges. An answer that was never sent counts nothing.
+void Service::take_lease_ack(ConnectionId id, const CoordinatorSession::LeaseAck& ack, ServiceEffects& out) {
   Connection& connection = connections_.at(id);
-  const auto asked = std::ranges::find(connection.asked, holds.number, [](const auto& entry) { return entry.first; });
+  const auto asked = std::ranges::find(connection.asked, ack.number, [](const auto& entry) { return entry.first; });
   if (asked == connection.asked.end()) return;
   const std::int64_t since_ms = asked->second;
   connection.asked.erase(connection.asked.begin(), asked);
-  on(connection.job, PromiseReceived{id, since_ms, holds.testimony}, out);
+  on(connection.job, LeaseAckReceived{id, since_ms, ack.voter_state}, out);
 }
 
 // The address by which the other nodes of its job reach a node: the one that it connects from, unless it is on this
@@ -310,17 +310,17 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
     deadline_of_.erase(old);
   }
   if (coordinator.ended()) {
-    if (coordinator.ending().verdict()) {
-      ended_.push_back({job, coordinator.incarnation(), *coordinator.ending().verdict(), coordinator.ending().details(),
-                        coordinator.fence().birth_ms});
+    if (coordinator.ending().job_result()) {
+      ended_.push_back({job, coordinator.incarnation(), *coordinator.ending().job_result(),
+                        coordinator.ending().details(), coordinator.fence().birth_ms});
       if (ended_.size() > limits::kEndedJobs) ended_.pop_front();
-      ++ended_by_outcome_[static_cast<std::size_t>(coordinator.ending().verdict()->outcome)];
+      ++ended_by_outcome_[static_cast<std::size_t>(coordinator.ending().job_result()->outcome)];
     } else if (coordinator.round()) {
       // Another coordinator has taken over. A job that begins here after that must wait for its leases, and for ours.
       born_ms_ = now_ms_;
     }
-    if (coordinator.has_handed_over() && handed_over_.size() < limits::kJobsServed) handed_over_.insert(job);
-    if (coordinator.ending().verdict()) {
+    if (coordinator.has_transferred() && transferred_.size() < limits::kJobsServed) transferred_.insert(job);
+    if (coordinator.ending().job_result()) {
       left_to_others_.erase(job);
     } else if (left_to_others_.size() < limits::kJobsServed) {
       left_to_others_.insert(job);
@@ -333,10 +333,10 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
     deadlines_.emplace(*next_ms, job);
     deadline_of_[job] = *next_ms;
   }
-  if (coordinator.state() == Coordinator::State::kRebuilding) pass_on_words(job, out);
+  if (coordinator.state() == Coordinator::State::kRecovery) pass_on_words(job, out);
 }
 
-// The word may come before the nodes that elect a coordinator here.
+// The death notice may come before the nodes that elect a coordinator here.
 void Service::pass_on_words(const std::string& job, ServiceEffects& out) {
   const Coordinator* coordinator = find(job);
   if (coordinator == nullptr || (words_.empty() || !coordinator->round())) return;
@@ -369,8 +369,8 @@ void Service::perform(const std::string& job, const Effect& effect, ServiceEffec
                    out.push_back(Judged{job, e});
                  },
                  [&](const OrderAnswered& e) { out.push_back(e); },
-                 [&](const TryDoor& e) {
-                   out.push_back(TryDoorOf{job, e});
+                 [&](const TryPeerPort& e) {
+                   out.push_back(TryPeerPortOf{job, e});
                  },
                  [&](const Ask& e) {
                    const auto found = connections_.find(e.to);

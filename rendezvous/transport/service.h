@@ -18,7 +18,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/session.h"
-#include "rendezvous/transport/announcements.h"
+#include "rendezvous/transport/leader_gossip.h"
 #include "rendezvous/transport/stacks_desk.h"
 #include "src/base/check_pace.h"
 
@@ -57,7 +57,7 @@ struct StacksAsked {
   StacksDesk::Ticket ticket = 0;
 };
 // What the node's own agent knows of the coordinator. At an endpoint it counts only while the agent has one elsewhere.
-struct DoorIs {
+struct PeerPortIs {
   std::string job = {};
   // From then on the agent is free of its promise, and whoever lost the coordinator may elect one here; nothing: it has
   // a coordinator, or never had one.
@@ -67,12 +67,12 @@ struct DoorIs {
   std::uint16_t port = 0;
   protocol::Term term = 0;  // of that coordinator
   bool belongs = false;     // Link::may_be_in_round()
-  bool operator==(const DoorIs&) const = default;
+  bool operator==(const PeerPortIs&) const = default;
 };
-// TryDoor was performed.
-struct DoorAnswered {
+// TryPeerPort was performed.
+struct PeerPortAnswered {
   std::string job;
-  coordinator::DoorTried tried;
+  coordinator::PeerPortTried tried;
 };
 // The agent in this process has ended in order, while other nodes may still need the coordinators here.
 struct AgentEnded {};
@@ -80,8 +80,8 @@ struct AgentEnded {};
 struct ProcessLeaves {
   int signal = 0;
 };
-using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, OrderGiven, DoorIs,
-                                  DoorAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
+using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, OrderGiven,
+                                  PeerPortIs, PeerPortAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -104,14 +104,14 @@ struct Judged {
   std::string job;
   coordinator::CheckJudged check;
 };
-// The door of a node of this job is to be tried. Answered by DoorAnswered.
-struct TryDoorOf {
+// The door of a node of this job is to be tried. Answered by PeerPortAnswered.
+struct TryPeerPortOf {
   std::string job;
-  coordinator::TryDoor door;
+  coordinator::TryPeerPort peer_port;
 };
 // A coordinator has announced itself from there, and `what` is to be announced to it: another start of its job, which
 // it has not heard of. Without a port it is that of this process.
-struct AnnounceTo {
+struct GossipTo {
   protocol::Introduction what;
   std::string addresses;  // numeric, separated by spaces
   std::uint16_t port = 0;
@@ -123,7 +123,7 @@ struct StacksAnswered {
   std::string text;  // the document, as JSON; or why there is none, as OrderAnswered::text
 };
 using ServiceEffect =
-    std::variant<Write, Close, Log, Judged, coordinator::OrderAnswered, TryDoorOf, AnnounceTo, StacksAnswered>;
+    std::variant<Write, Close, Log, Judged, coordinator::OrderAnswered, TryPeerPortOf, GossipTo, StacksAnswered>;
 using ServiceEffects = std::vector<ServiceEffect>;
 
 // `random` returns 64 random bits, others each time: for incarnations and terms. `wall_ms` returns Unix time in
@@ -131,15 +131,15 @@ using ServiceEffects = std::vector<ServiceEffect>;
 struct ServiceSettings {
   protocol::LeaseTimes lease = {};
   std::string secret = {};
-  std::string only_job = {};                            // agents of other jobs are rejected; empty: all jobs are served
-  std::optional<protocol::AgentId> own_agent = {};      // see CoordinatorConfig
-  std::optional<protocol::Successor> own_process = {};  // the same
+  std::string only_job = {};                        // agents of other jobs are rejected; empty: all jobs are served
+  std::optional<protocol::AgentId> own_agent = {};  // see CoordinatorConfig
+  std::optional<protocol::NextLeader> own_process = {};  // the same
   // How the only node that can come is called, which has no address; none: nodes are called as they say. Called at each
   // collection of stacks, on the loop.
   std::function<std::string()> name_of_only_node = {};
   // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
-  // the node's own agent is free to elect another one (DoorIs).
-  bool is_door = false;
+  // the node's own agent is free to elect another one (PeerPortIs).
+  bool is_peer_port = false;
   std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   std::function<std::uint64_t()> random = {};
   std::function<std::int64_t()> wall_ms = [] { return std::int64_t{0}; };
@@ -165,14 +165,14 @@ class Service {
   ServiceEffects on_event(const ServiceEvent& event, std::int64_t now_ms);
   std::optional<std::int64_t> next_deadline_ms() const;
   // Sets ServiceSettings::own_process, before the first event.
-  void set_own_process(protocol::Successor process) { settings_.own_process = std::move(process); }
+  void set_own_process(protocol::NextLeader process) { settings_.own_process = std::move(process); }
 
   // The coordinator of a job; null if there is none. For status, and for tests.
   const coordinator::Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
-  // Jobs may begin here from now on, or may not any more: ServiceSettings::is_door.
-  void be_door(bool is_door) { settings_.is_door = is_door; }
-  bool is_door() const { return settings_.is_door; }
+  // Jobs may begin here from now on, or may not any more: ServiceSettings::is_peer_port.
+  void be_peer_port(bool is_peer_port) { settings_.is_peer_port = is_peer_port; }
+  bool is_peer_port() const { return settings_.is_peer_port; }
   // Its jobs, if it has any, end.
   bool only_ends() const {
     return std::ranges::all_of(jobs_, [](const auto& entry) { return entry.second->is_ending(); });
@@ -182,7 +182,7 @@ class Service {
   void check_invariants() const;
   // What the coordinator of a job has to announce where its nodes meet: a HELLO of its own, without the port if that is
   // the one on which this service listens. Nothing: there is no such coordinator, or it has nothing to announce.
-  std::optional<protocol::Introduction> announcement(const std::string& job) const;
+  std::optional<protocol::Introduction> gossip(const std::string& job) const;
   // What a file of discovery is to say of a job that is led here by votes, and who may lead it next. Where this is, and
   // when it is written, are for the caller to add. `now_ms`: the process may have slept, and the votes be over.
   std::optional<discovery::Entry> entry(const std::string& job, std::int64_t now_ms) const;
@@ -213,7 +213,7 @@ class Service {
   struct Ended {
     std::string job;
     protocol::Incarnation incarnation = 0;
-    protocol::Verdict verdict;
+    protocol::JobResult job_result;
     std::string details;
     std::int64_t birth_ms = 0;  // of that start of the job
   };
@@ -223,8 +223,8 @@ class Service {
   void on(const ConnectionClosed& event, ServiceEffects& out);
   void on(const ServiceTime& event, ServiceEffects& out);
   void on(const OrderGiven& event, ServiceEffects& out);
-  void on(const DoorIs& event, ServiceEffects& out);
-  void on(const DoorAnswered& event, ServiceEffects& out);
+  void on(const PeerPortIs& event, ServiceEffects& out);
+  void on(const PeerPortAnswered& event, ServiceEffects& out);
   void on(const AgentEnded&, ServiceEffects& out) { on_each(coordinator::OwnAgentEnded{}, out); }
   void on(const ProcessLeaves& event, ServiceEffects& out) { on_each(coordinator::HostLeaves{event.signal}, out); }
   void on(const StacksAsked& event, ServiceEffects& out);
@@ -235,11 +235,11 @@ class Service {
   void go_on_with_stacks(ServiceEffects& out);
   void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
-  std::optional<protocol::Elsewhere> directs(const protocol::Introduction& introduction) const;
-  void refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, protocol::Elsewhere elsewhere = {});
-  void tell_verdict(ConnectionId id, const protocol::Introduction& introduction, const Ended& over,
-                    ServiceEffects& out);
-  void announced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  std::optional<protocol::Redirect> directs(const protocol::Introduction& introduction) const;
+  void refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, protocol::Redirect redirect = {});
+  void tell_job_result(ConnectionId id, const protocol::Introduction& introduction, const Ended& over,
+                       ServiceEffects& out);
+  void gossiped(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   // As agents know this process: Welcome::host.
   protocol::AgentId process_number() const {
     return settings_.own_agent.value_or(settings_.own_process ? settings_.own_process->agent : 0);
@@ -247,7 +247,7 @@ class Service {
   void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
   void answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms, ServiceEffects& out);
   void ask(ConnectionId id, Connection& connection, ServiceEffects& out);
-  void take_promise(ConnectionId id, const protocol::CoordinatorSession::Holds& holds, ServiceEffects& out);
+  void take_lease_ack(ConnectionId id, const protocol::CoordinatorSession::LeaseAck& ack, ServiceEffects& out);
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
   // close the connection that it is taken from.
@@ -272,11 +272,11 @@ class Service {
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
-  DoorIs door_;
-  Announcements announced_;
+  PeerPortIs peer_port_;
+  LeaderGossip gossiped_;
   // Of guardians, for jobs that this service may take over.
   std::deque<std::pair<std::string, coordinator::NodeEmptied>> words_;
-  std::set<std::string> handed_over_;     // jobs that another node is to have from now on
+  std::set<std::string> transferred_;     // jobs that another node is to have from now on
   std::set<std::string> left_to_others_;  // the same, and those that another node may have
   CheckPace<1> pace_;
   std::set<std::string> left_;                                  // jobs of connections that the present event has ended

@@ -17,7 +17,7 @@ using namespace protocol;
 namespace {
 
 // When an agent that has come to a door may ask again, where the node itself does not know the coordinator.
-constexpr std::int64_t kDoorRetryMs = 20;
+constexpr std::int64_t kPeerPortRetryMs = 20;
 constexpr std::int64_t kStrangerRetryMs = 500;
 
 }  // namespace
@@ -29,13 +29,13 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     return refuse(id, format("this coordinator serves job {} and no other", printable(settings_.only_job)), out,
                   {.knows_nothing = true});
   }
-  if (introduction.announces) return announced(id, introduction, out);
+  if (introduction.gossips) return gossiped(id, introduction, out);
   if (const Ended* over = ended(job, introduction.incarnation)) {
-    return tell_verdict(id, introduction, *over, out);
+    return tell_job_result(id, introduction, *over, out);
   }
   if (!jobs_.contains(job)) {
-    if (auto elsewhere = directs(introduction)) {
-      return refuse(id, "the coordinator is not here", out, std::move(*elsewhere));
+    if (auto redirect = directs(introduction)) {
+      return refuse(id, "the coordinator is not here", out, std::move(*redirect));
     }
     if (!introduction.may_begin) {
       return refuse(id, "this is not the host where the job begins", out,
@@ -66,7 +66,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   const bool has_met_others = introduction.incarnation != 0 || introduction.term > 0;
   if (has_met_others) {
     on(job, Introduced{introduction.incarnation, introduction.term}, out);
-  } else if (jobs_.at(job)->mandate().is_counting()) {
+  } else if (jobs_.at(job)->leadership().is_counting()) {
     on(job, Introduced{}, out);  // its welcome is a lease
   }
   const auto still = connections_.find(id);
@@ -74,7 +74,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   if (still == connections_.end()) return;
   // The coordinator has given way, since the agent has met a later one, and knew how the job had ended.
   const Ended* over = coordinator == jobs_.end() ? ended(job, introduction.incarnation) : nullptr;
-  if (over != nullptr) return tell_verdict(id, introduction, *over, out);
+  if (over != nullptr) return tell_job_result(id, introduction, *over, out);
   if (coordinator == jobs_.end() || coordinator->second->term() < introduction.term) {
     return refuse(id, "another coordinator has taken over from this one", out);
   }
@@ -83,72 +83,73 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   still->second.welcome = true;
   still->second.session.welcome(
       {coordinator->second->term(), coordinator->second->incarnation(), settings_.lease.loss_timeout_ms,
-       coordinator->second->mandate().lent_ms(), process_number()},
+       coordinator->second->leadership().granted_ms(), process_number()},
       bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
 // The agent missed the end of its job: it gets the verdict, whatever it reports.
-void Service::tell_verdict(ConnectionId id, const Introduction& introduction, const Ended& over, ServiceEffects& out) {
+void Service::tell_job_result(ConnectionId id, const Introduction& introduction, const Ended& over,
+                              ServiceEffects& out) {
   CoordinatorSession& session = connections_.at(id).session;
   ByteString bytes;
   session.welcome({std::max<Term>(1, introduction.term), introduction.incarnation, settings_.lease.loss_timeout_ms, {}},
                   bytes);
-  session.send(EndJob{over.verdict}, bytes);
+  session.send(EndJob{over.job_result}, bytes);
   session.send(Dismiss{over.details}, bytes);
   out.push_back(Write{id, std::move(bytes)});
   close(id, out);
 }
 
-void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, Elsewhere elsewhere) {
+void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, Redirect redirect) {
   ByteString bytes;
-  connections_.at(id).session.refuse(reason, bytes, std::move(elsewhere));
+  connections_.at(id).session.refuse(reason, bytes, std::move(redirect));
   out.push_back(Write{id, std::move(bytes)});
   close(id, out);
 }
 
 // Another process has the coordinator of the job. Of two starts one goes on, and the other must hear of it: that is the
 // one here, or the one that announces itself.
-void Service::announced(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
+void Service::gossiped(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
   const std::string job = introduction.job;
-  const Announcement& what = *introduction.announces;
+  const Gossip& what = *introduction.gossips;
   const Coordinator* coordinator = find(job);
   const bool is_own = coordinator != nullptr && coordinator->incarnation() == introduction.incarnation &&
                       coordinator->term() == introduction.term;
   refuse(id, "the announcement was heard", out);
   if (is_own || what.addresses.empty()) return;
-  auto rival = announced_.hear(introduction, settings_.lease, now_ms_);
+  auto duplicate_job = gossiped_.hear(introduction, settings_.lease, now_ms_);
   const std::string first = what.addresses.substr(0, what.addresses.find(' '));
-  on(job, CoordinatorAnnounced{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
-  auto own = announcement(job);
-  if (own && goes_before(*own, introduction)) rival = std::move(own);
-  if (rival) out.push_back(AnnounceTo{*std::move(rival), what.addresses, what.port});
+  on(job, CoordinatorGossiped{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
+  auto own = gossip(job);
+  if (own && goes_before(*own, introduction)) duplicate_job = std::move(own);
+  if (duplicate_job) out.push_back(GossipTo{*std::move(duplicate_job), what.addresses, what.port});
 }
 
-std::optional<Introduction> Service::announcement(const std::string& job) const {
+std::optional<Introduction> Service::gossip(const std::string& job) const {
   const Coordinator* coordinator = find(job);
-  auto what = coordinator != nullptr ? coordinator->announcement() : std::nullopt;
+  auto what = coordinator != nullptr ? coordinator->gossip() : std::nullopt;
   if (!what) return {};
   return Introduction{job, process_number(), coordinator->incarnation(), coordinator->term(), std::move(what)};
 }
 
 Lead Service::lead_of(const std::string& job) const {
   const Coordinator* coordinator = find(job);
-  const bool leads = coordinator != nullptr && !coordinator->mandate().stands();
+  const bool leads = coordinator != nullptr && !coordinator->leadership().is_candidate();
   return leads ? Lead{coordinator->term(), coordinator->round()} : Lead{};
 }
 
 std::optional<discovery::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
   const Coordinator* coordinator = find(job);
   if (coordinator == nullptr || coordinator->is_ending()) return {};
-  const Mandate& mandate = coordinator->mandate();
-  if (!mandate.is_counting() || mandate.stands() || !mandate.why_over(now_ms).empty()) return {};
+  const Leadership& leadership = coordinator->leadership();
+  if (!leadership.is_counting() || leadership.is_candidate() || !leadership.why_over(now_ms).empty()) return {};
   discovery::Entry entry{.incarnation = coordinator->incarnation(),
                          .birth_ms = coordinator->fence().birth_ms,
                          .round = coordinator->round(),
                          .term = coordinator->term(),
                          .process = process_number()};
-  for (const Successor& next : coordinator->next_leaders()) {
+  for (const NextLeader& next : coordinator->next_leaders()) {
     if (next.agent == entry.process) continue;
     entry.next_leaders.push_back({next.addresses.substr(0, next.addresses.find(' ')), next.port});
   }
@@ -157,21 +158,21 @@ std::optional<discovery::Entry> Service::entry(const std::string& job, std::int6
 
 // Where an agent is sent on to that finds no coordinator here. Nothing: it may begin a job here, or elect a
 // coordinator.
-std::optional<Elsewhere> Service::directs(const Introduction& introduction) const {
-  const bool is_of_door = settings_.is_door || introduction.job == door_.job;
-  if (is_of_door && !door_.addresses.empty()) return Elsewhere{door_.addresses, door_.port, {}};
+std::optional<Redirect> Service::directs(const Introduction& introduction) const {
+  const bool is_of_peer_port = settings_.is_peer_port || introduction.job == peer_port_.job;
+  if (is_of_peer_port && !peer_port_.addresses.empty()) return Redirect{peer_port_.addresses, peer_port_.port, {}};
   // Nodes of a round find its next coordinator by themselves, and may elect one here.
   if (introduction.incarnation == 0) {
-    if (auto there = announced_.where(introduction.job, now_ms_)) return there;
+    if (auto there = gossiped_.where(introduction.job, now_ms_)) return there;
   }
   // Else the nodes would elect the one that leaves, again and again. They are to ask the next one.
-  if (handed_over_.contains(introduction.job)) return Elsewhere{};
-  if (!settings_.is_door) return {};
-  const bool opens = door_.opens_ms && introduction.incarnation != 0;
-  if (opens && *door_.opens_ms <= now_ms_) return {};
-  const std::int64_t retry_ms = introduction.incarnation != 0 ? kDoorRetryMs : kStrangerRetryMs;
-  const bool knows_nothing = introduction.incarnation == 0 && !door_.belongs;
-  return Elsewhere{{}, 0, opens ? *door_.opens_ms - now_ms_ : retry_ms, knows_nothing};
+  if (transferred_.contains(introduction.job)) return Redirect{};
+  if (!settings_.is_peer_port) return {};
+  const bool opens = peer_port_.opens_ms && introduction.incarnation != 0;
+  if (opens && *peer_port_.opens_ms <= now_ms_) return {};
+  const std::int64_t retry_ms = introduction.incarnation != 0 ? kPeerPortRetryMs : kStrangerRetryMs;
+  const bool knows_nothing = introduction.incarnation == 0 && !peer_port_.belongs;
+  return Redirect{{}, 0, opens ? *peer_port_.opens_ms - now_ms_ : retry_ms, knows_nothing};
 }
 
 }  // namespace elastic::transport

@@ -77,7 +77,7 @@ TEST_CASE("when a job has ended the connections that had not joined it are close
   served.say(member, StoreIsOpen{0, {"h", 1}});
   served.say(member, WorkersSucceeded{0});
   CHECK(!served.at(late).closed);
-  served.say(member, VerdictHeard{});
+  served.say(member, JobResultHeard{});
   CHECK(served.at(member).last<Dismiss>() != nullptr);
   CHECK(served.at(member).closed);
   CHECK(served.at(late).closed);
@@ -104,7 +104,7 @@ TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of th
 TEST_CASE("an agent that has met a later coordinator hears the verdict of the one that gives way to it at the end") {
   Served served;
   NodeJoins knows = served.joiner(1, job_terms(1, 2));
-  knows.facts = {.incarnation = 7, .term = 1, .round = 3, .verdict = Verdict{.round = 3}};
+  knows.facts = {.incarnation = 7, .term = 1, .round = 3, .job_result = JobResult{.round = 3}};
   const ConnectionId first = served.greet({"a", 1, 7, 1});
   served.say(first, knows);
   REQUIRE(served.at(first).last<EndJob>() != nullptr);
@@ -137,7 +137,7 @@ TEST_CASE("an agent that missed the end hears what the others heard of the first
   served.say(id, StoreIsOpen{0, {"h", 1}});
   served.say(id, WorkerFailed{0, coordinator::testing::failure(0, 5)});
   served.say(id, NodeStopped{0, {coordinator::testing::failure(0, 5)}});
-  served.say(id, VerdictHeard{"Traceback"});
+  served.say(id, JobResultHeard{"Traceback"});
   CHECK(served.at(id).last<Dismiss>()->details == "Traceback");
   const ConnectionId missed = served.greet({"a", 7, 1, 1});
   REQUIRE(served.at(missed).last<Dismiss>() != nullptr);

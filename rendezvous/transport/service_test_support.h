@@ -22,14 +22,14 @@ struct Peer {
   protocol::AgentSession session;
   std::vector<protocol::CoordinatorMessage> heard;
   int kept = 0;
-  std::optional<std::int64_t> good_for_ms;       // of the last answer
-  int asked = 0;                                 // answers that asked for its support
-  bool promises = false;                         // it gives its support at once
-  std::optional<protocol::Testimony> testimony;  // goes with the next promise
+  std::optional<std::int64_t> good_for_ms;          // of the last answer
+  int asked = 0;                                    // answers that asked for its support
+  bool acknowledges = false;                        // it gives its support at once
+  std::optional<protocol::VoterState> voter_state;  // goes with the next promise
   bool welcome = false;
   bool closed = false;
   std::string error;
-  std::optional<protocol::Elsewhere> elsewhere;  // of the refusal
+  std::optional<protocol::Redirect> redirect;  // of the refusal
 
   template <class Message>
   const Message* last() const {
@@ -54,9 +54,10 @@ struct Served {
     for (ServiceEffect& effect : effects) {
       if (const auto* write = std::get_if<Write>(&effect)) deliver(write->connection, write->bytes);
       if (const auto* log = std::get_if<Log>(&effect)) logs.push_back(log->text);
-      if (const auto* to = std::get_if<AnnounceTo>(&effect)) announced_to.push_back(*to);
-      if (const auto* tried = std::get_if<TryDoorOf>(&effect)) {
-        carry(service.on_event(DoorAnswered{tried->job, {tried->door.agent, tried->door.addresses}}, now_ms));
+      if (const auto* to = std::get_if<GossipTo>(&effect)) gossiped_to.push_back(*to);
+      if (const auto* tried = std::get_if<TryPeerPortOf>(&effect)) {
+        carry(service.on_event(PeerPortAnswered{tried->job, {tried->peer_port.agent, tried->peer_port.addresses}},
+                               now_ms));
       }
       if (const auto* close = std::get_if<Close>(&effect)) {
         closed.push_back(close->connection);
@@ -71,18 +72,18 @@ struct Served {
     protocol::ByteString reply;
     for (const protocol::AgentSession::Event& event : peer.session.receive(bytes, reply)) {
       if (std::holds_alternative<protocol::AgentSession::Welcomed>(event)) peer.welcome = true;
-      if (const auto* kept = std::get_if<protocol::AgentSession::Kept>(&event)) {
+      if (const auto* granted = std::get_if<protocol::AgentSession::LeaseGrant>(&event)) {
         ++peer.kept;
-        peer.good_for_ms = kept->good_for_ms;
-        if (kept->asks) ++peer.asked;
-        if (kept->asks && peer.promises) {
-          peer.session.holds(kept->number, std::exchange(peer.testimony, {}), reply);
+        peer.good_for_ms = granted->good_for_ms;
+        if (granted->asks) ++peer.asked;
+        if (granted->asks && peer.acknowledges) {
+          peer.session.acknowledge_lease(granted->number, std::exchange(peer.voter_state, {}), reply);
         }
       }
       if (const auto* got = std::get_if<protocol::AgentSession::Received>(&event)) peer.heard.push_back(got->message);
       if (const auto* error = std::get_if<protocol::SessionError>(&event)) {
         peer.error = error->text;
-        peer.elsewhere = error->elsewhere;
+        peer.redirect = error->redirect;
       }
     }
     if (!reply.empty()) read(id, reply);
@@ -136,7 +137,7 @@ struct Served {
     const ConnectionId id = join(job, 1, coordinator::testing::job_terms(1, 1));
     say(id, protocol::StoreIsOpen{0, {"h", 1}});
     say(id, protocol::WorkersSucceeded{0});
-    say(id, protocol::VerdictHeard{});
+    say(id, protocol::JobResultHeard{});
     return id;
   }
   Peer& at(ConnectionId id) { return peers.at(id); }
@@ -147,7 +148,7 @@ struct Served {
   std::vector<ConnectionId> closed;
   ConnectionId connections = 0;
   std::string from;  // the address that new connections come from
-  std::vector<AnnounceTo> announced_to;
+  std::vector<GossipTo> gossiped_to;
   std::vector<std::string> logs;  // the lines that the service has logged
   std::int64_t now_ms = 0;
 };

@@ -10,7 +10,7 @@
 
 namespace elastic::transport {
 
-using membership::Standing;
+using membership::MemberState;
 using protocol::NodeId;
 
 StacksDesk::Step StacksDesk::asks(Ticket ticket, const Nodes& nodes, std::int64_t now_ms) {
@@ -95,7 +95,7 @@ std::vector<StacksDesk::Node> nodes_with_stacks(const membership::Roster& roster
     nodes.push_back(&node);
     ++names[node.address];
   }
-  const auto has_rank = [](const membership::Node& node) { return node.standing() != Standing::kReady; };
+  const auto has_rank = [](const membership::Node& node) { return node.member_state() != MemberState::kReady; };
   std::ranges::sort(nodes, [&](const membership::Node* a, const membership::Node* b) {
     const auto order = [&](const membership::Node& node) {
       return std::tuple(!has_rank(node), has_rank(node) ? node.place.node_rank : 0, node.agent);

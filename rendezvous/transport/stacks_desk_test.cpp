@@ -135,20 +135,21 @@ TEST_CASE("a job of which no node can be asked is answered at once") {
 
 TEST_CASE("nodes are asked by rank, those of one host by different names, and those without workers are not") {
   membership::Roster roster;
-  const auto add = [&](protocol::AgentId agent, const std::string& address, int rank, membership::Standing standing) {
+  const auto add = [&](protocol::AgentId agent, const std::string& address, int rank,
+                       membership::MemberState member_state) {
     membership::Node node;
     node.agent = agent;
     node.address = address;
     node.place.node_rank = rank;
-    membership::Node& added = roster.add(std::move(node), standing);
-    if (standing != membership::Standing::kLost) roster.set_session(added, static_cast<NodeId>(100 + agent));
+    membership::Node& added = roster.add(std::move(node), member_state);
+    if (member_state != membership::MemberState::kLost) roster.set_session(added, static_cast<NodeId>(100 + agent));
   };
-  using membership::Standing;
-  add(1, "host9", 2, Standing::kMember);
-  add(2, "host0", 1, Standing::kDone);
-  add(3, "host0", 0, Standing::kStopping);
-  add(4, "host4", 3, Standing::kLost);
-  add(5, "host5", 0, Standing::kReady);
+  using membership::MemberState;
+  add(1, "host9", 2, MemberState::kMember);
+  add(2, "host0", 1, MemberState::kDone);
+  add(3, "host0", 0, MemberState::kStopping);
+  add(4, "host4", 3, MemberState::kLost);
+  add(5, "host5", 0, MemberState::kReady);
   std::vector<std::string> found;
   for (const StacksDesk::Node& node : nodes_with_stacks(roster)) {
     found.push_back(format("{} {} {}", node.name, node.session.value_or(0), node.problem));

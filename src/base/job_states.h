@@ -10,7 +10,7 @@
 namespace elastic {
 
 // What a job does at a time.
-enum class JobPhase : std::uint8_t { kWaiting, kRebuilding, kChecking, kPreparing, kRunning, kStopping };
+enum class JobPhase : std::uint8_t { kWaiting, kRecovery, kChecking, kPreparing, kRunning, kStopping };
 constexpr auto names_of(JobPhase) {
   return std::to_array<std::string_view>({"waiting", "rebuilding", "checking", "preparing", "running", "stopping"});
 }
@@ -34,7 +34,16 @@ constexpr auto names_of(RoundCause) {
 inline constexpr std::size_t kRoundCauses = names_of(RoundCause{}).size();
 
 // Where a node stands in its job.
-enum class MemberPlace : std::uint8_t { kWaiting, kChecking, kInRound, kStopping, kStandby, kLost, kKeptOut, kUnfit };
+enum class MemberPlace : std::uint8_t {
+  kWaiting,
+  kChecking,
+  kInRound,
+  kStopping,
+  kStandby,
+  kLost,
+  kQuarantined,
+  kUnhealthy
+};
 constexpr auto names_of(MemberPlace) {
   return std::to_array<std::string_view>(
       {"waiting", "checking", "in_round", "stopping", "standby", "lost", "kept_out", "unfit"});

@@ -21,8 +21,8 @@ inline constexpr std::size_t kAgentNameBytes = 1024;
 // | a frame of the agent protocol, behind its length, until its sender has proven the job's secret to the coordinator |
 // {kAgentHelloBytes} | that session is ended, with the reason |
 inline constexpr std::size_t kAgentHelloBytes = 4096;
-// | nodes that may host the coordinator next | {kSuccessors} | no others are told ([failover.md](failover.md)) |
-inline constexpr std::size_t kSuccessors = 8;
+// | nodes that may host the coordinator next | {kNextLeaders} | no others are told ([failover.md](failover.md)) |
+inline constexpr std::size_t kNextLeaders = 8;
 // | the end of a worker's stderr that is kept for the report | {kStderrTailBytes} | older lines are forgotten and
 // counted |
 inline constexpr std::size_t kStderrTailBytes = 64 * 1024;

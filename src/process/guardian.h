@@ -81,11 +81,11 @@ class GuardianLink {
   // Once the launcher has ended with status 0 the guardian ends, too, and leaves alone the processes that are left.
   void leave_background() { channel_.board.leave_background(); }
   // Sets what the guardian sends when the launcher has ended and nothing that it had started is left: it connects to
-  // these addresses (kFarewellListeners at most), sends the bytes (kFarewellBytes at most) and closes. Where a process
-  // is left, or the other side cannot be reached within 1 s, nothing is sent. Empty bytes, or no address, clear the
-  // farewell. A launcher that tells the coordinator itself clears it first.
-  void set_farewell(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
-    channel_.board.set_farewell(to, bytes);
+  // these addresses (kDeathNoticeListeners at most), sends the bytes (kDeathNoticeBytes at most) and closes. Where a
+  // process is left, or the other side cannot be reached within 1 s, nothing is sent. Empty bytes, or no address, clear
+  // the farewell. A launcher that tells the coordinator itself clears it first.
+  void set_death_notice(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
+    channel_.board.set_death_notice(to, bytes);
   }
 
  private:

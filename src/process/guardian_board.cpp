@@ -18,9 +18,9 @@ constexpr std::int64_t kNoLease = std::numeric_limits<std::int64_t>::max();
 
 struct Slot {
   std::size_t listeners = 0;
-  std::array<SocketAddress, kFarewellListeners> to;
+  std::array<SocketAddress, kDeathNoticeListeners> to;
   std::size_t size = 0;
-  std::array<std::uint8_t, kFarewellBytes> bytes;
+  std::array<std::uint8_t, kDeathNoticeBytes> bytes;
 };
 
 }  // namespace
@@ -57,8 +57,8 @@ void GuardianBoard::leave_background() { shared_->leaves_background.store(true);
 
 bool GuardianBoard::leaves_background() const { return shared_->leaves_background.load(); }
 
-void GuardianBoard::set_farewell(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
-  ELASTIC_CHECK(to.size() <= kFarewellListeners && bytes.size() <= kFarewellBytes);
+void GuardianBoard::set_death_notice(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
+  ELASTIC_CHECK(to.size() <= kDeathNoticeListeners && bytes.size() <= kDeathNoticeBytes);
   const std::size_t free_slot = 1 - shared_->said_slot.load();
   Slot& slot = shared_->slots.at(free_slot);
   slot.listeners = to.size();
@@ -68,10 +68,10 @@ void GuardianBoard::set_farewell(std::span<const SocketAddress> to, std::span<co
   shared_->said_slot.store(free_slot);
 }
 
-std::optional<Farewell> GuardianBoard::farewell() const {
+std::optional<DeathNotice> GuardianBoard::death_notice() const {
   const Slot& slot = shared_->slots.at(shared_->said_slot.load());
   if (slot.size == 0 || slot.listeners == 0) return {};
-  return Farewell{std::span(slot.to).first(slot.listeners), std::span(slot.bytes).first(slot.size)};
+  return DeathNotice{std::span(slot.to).first(slot.listeners), std::span(slot.bytes).first(slot.size)};
 }
 
 }  // namespace elastic::process

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "src/base/result.h"
-#include "src/process/farewell.h"
+#include "src/process/death_notice.h"
 
 namespace elastic::process {
 
@@ -29,11 +29,11 @@ class GuardianBoard {
   bool leaves_background() const;
 
   // Launcher: sets what the guardian is to send when nothing of this node is left, and to whom. If the launcher is
-  // killed in the middle of this, the farewell before it stands. At most kFarewellListeners and kFarewellBytes; none:
-  // nothing is sent.
-  void set_farewell(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes);
+  // killed in the middle of this, the farewell before it stands. At most kDeathNoticeListeners and kDeathNoticeBytes;
+  // none: nothing is sent.
+  void set_death_notice(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes);
   // Guardian, once the launcher does not write any more: the farewell, valid as long as the board is.
-  std::optional<Farewell> farewell() const;
+  std::optional<DeathNotice> death_notice() const;
 
  private:
   struct Shared;

@@ -28,7 +28,7 @@ constexpr int kSweepLookMs = 10;
 // How long removing the launch's directory may take.
 constexpr std::int64_t kRemoveMs = 300;
 // How long sending the farewell may take.
-constexpr std::int64_t kFarewellMs = 1000;
+constexpr std::int64_t kDeathNoticeMs = 1000;
 
 bool send_signal(int pidfd, int signal) { return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0; }
 
@@ -102,7 +102,7 @@ void Guardian::launcher_ended(const ExitStatus& status) {
   if (!was_killed && leaves_background(status.code)) leave(0, {});
   if (was_killed) kill_known_workers();
   const std::vector<ProcessFacts> survivors = sweep(kSweepMs);
-  say_farewell(survivors);  // other nodes wait for it
+  say_death_notice(survivors);  // other nodes wait for it
   // This comes last, for nobody may be reading stderr.
   if (was_killed) {
     log::critical("launcher_killed", format("the launcher (process {}) was killed by {}; all workers were killed",
@@ -126,7 +126,7 @@ void Guardian::leave_launcher_behind() {
     log::critical("left_behind",
                   format("the launcher (process {}) did not exit after SIGKILL; giving up on it", launcher_));
   }
-  say_farewell(survivors);
+  say_death_notice(survivors);
   leave(*leaving_status_, survivors);
 }
 
@@ -137,11 +137,11 @@ void Guardian::await_launcher(std::int64_t milliseconds) const {
 
 // The farewell says that no process is left. It is sent only where that is known: without /proc, only once no child is
 // left at all.
-void Guardian::say_farewell(const std::vector<ProcessFacts>& survivors) const {
-  const std::optional<Farewell> word = board_.farewell();
+void Guardian::say_death_notice(const std::vector<ProcessFacts>& survivors) const {
+  const std::optional<DeathNotice> word = board_.death_notice();
   if (!word || !survivors.empty()) return;
   if (!processes_can_be_seen() && has_children()) return;
-  say(*word, kFarewellMs);
+  say(*word, kDeathNoticeMs);
 }
 
 void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {

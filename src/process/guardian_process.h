@@ -56,7 +56,7 @@ class Guardian {
   // Whether the processes that are left are to live on when the launcher has ended with this status.
   bool leaves_background(int status) const { return status == 0 && board_.leaves_background(); }
   void await_launcher(std::int64_t milliseconds) const;
-  void say_farewell(const std::vector<ProcessFacts>& survivors) const;
+  void say_death_notice(const std::vector<ProcessFacts>& survivors) const;
   [[noreturn]] void leave(int status, const std::vector<ProcessFacts>& survivors);
   std::vector<ProcessFacts> ours() const;
 

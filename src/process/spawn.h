@@ -23,7 +23,7 @@ struct InheritedState {
 };
 
 // The descriptor at which a child finds what it may be given besides stdin, stdout and stderr: a worker the gate where
-// it waits for the others (end_gate.h), the import server its socket (src/warm).
+// it waits for the others (exit_barrier.h), the import server its socket (src/warm).
 inline constexpr int kChannel = 3;
 
 // Where a program may run and where its memory comes from, as the kernel takes it: bit n of all words, in order, is CPU

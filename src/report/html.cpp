@@ -9,9 +9,9 @@
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
-#include "src/report/culprit.h"
 #include "src/report/hang_html.h"
 #include "src/report/python_traceback.h"
+#include "src/report/root_cause.h"
 
 namespace elastic::report {
 namespace {
@@ -65,11 +65,11 @@ std::string first_cause(const JobReport& report) {
   out += format("<p><b>{} {}</b><br>at {}{}</p>\n", html_text(first->name()), html_text(how(*first)),
                 wall_time_ms(first->wall_ms, report.utc_offset_s),
                 first->host.empty() ? "" : " on " + html_text(first->host));
-  if (const auto culprit = likely_culprit(report)) {
-    const std::string whose = culprit->worker == first ? "" : culprit->worker->name() + ": ";
+  if (const auto root_cause = find_root_cause(report)) {
+    const std::string whose = root_cause->worker == first ? "" : root_cause->worker->name() + ": ";
     out += format("<p>Likely cause: {}<br><span class=\"evidence\">{}: {}</span></p>\n",
-                  html_text(whose + culprit->cause.sentence), html_text(culprit->cause.source),
-                  html_text(culprit->cause.evidence));
+                  html_text(whose + root_cause->cause.sentence), html_text(root_cause->cause.source),
+                  html_text(root_cause->cause.evidence));
   }
   return out + "</div>\n";
 }

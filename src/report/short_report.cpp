@@ -7,8 +7,8 @@
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
-#include "src/report/culprit.h"
 #include "src/report/python_traceback.h"
+#include "src/report/root_cause.h"
 
 namespace elastic::report {
 namespace {
@@ -58,13 +58,13 @@ std::string at_and_where(const JobReport& report, const FailedWorker& first) {
   return out + "\n";
 }
 
-std::string cause_lines(const Culprit& culprit, const FailedWorker& first, const std::string& executable) {
+std::string cause_lines(const RootCause& root_cause, const FailedWorker& first, const std::string& executable) {
   const std::string whose =
-      culprit.worker == &first ? "" : format("{} {}: ", culprit.worker->name(), how_it_ended(*culprit.worker));
+      root_cause.worker == &first ? "" : format("{} {}: ", root_cause.worker->name(), how_it_ended(*root_cause.worker));
   std::string out =
-      format("  {}\n{}{}: {}\n", wrap("likely cause: " + whose + culprit.cause.sentence, kColumns, kIndent.size()),
-             kIndent, culprit.cause.source, culprit.cause.evidence);
-  if (culprit.cause.evidence.contains("ModuleNotFoundError") && !executable.empty()) {
+      format("  {}\n{}{}: {}\n", wrap("likely cause: " + whose + root_cause.cause.sentence, kColumns, kIndent.size()),
+             kIndent, root_cause.cause.source, root_cause.cause.evidence);
+  if (root_cause.cause.evidence.contains("ModuleNotFoundError") && !executable.empty()) {
     out += format("{}Python executable: {}\n", kIndent, printable(executable, kHostBytes));
   }
   return out;
@@ -81,15 +81,16 @@ std::string hang_lines(const JobReport& report) {
 }
 
 // The report in one line, for nodes that have nothing to add.
-std::string told_elsewhere(const JobReport& report, const FailedWorker& first, const std::optional<Culprit>& culprit) {
+std::string told_elsewhere(const JobReport& report, const FailedWorker& first,
+                           const std::optional<RootCause>& root_cause) {
   std::string line = std::string(trim(ended_line(report)));
   line += format("; first failure: {}{} {}", first.name(),
                  first.host.empty() ? "" : " on " + printable(first.host, kHostBytes), how_it_ended(first));
   const std::string words = quoted_words(first);
   if (!words.empty()) {
     line += ": " + words;
-  } else if (culprit && culprit->worker == &first) {
-    line += ": " + culprit->cause.sentence;
+  } else if (root_cause && root_cause->worker == &first) {
+    line += ": " + root_cause->cause.sentence;
   }
   return line + "; see the report of that node\n";
 }
@@ -109,17 +110,18 @@ std::string short_report(const JobReport& report) {
   const FailedWorker* first = report.first_failure();
   if (report.outcome == JobReport::Outcome::kStopped || first == nullptr)
     return ended_line(report) + hang_lines(report);
-  const auto culprit = likely_culprit(report);
+  const auto root_cause = find_root_cause(report);
   if (report.first_failed_elsewhere) {
-    const std::string line = told_elsewhere(report, *first, culprit);
-    return culprit && culprit->worker != first ? line + cause_lines(*culprit, *first, report.executable) : line;
+    const std::string line = told_elsewhere(report, *first, root_cause);
+    return root_cause && root_cause->worker != first ? line + cause_lines(*root_cause, *first, report.executable)
+                                                     : line;
   }
   std::string out = ended_line(report) + format("  first failure: {} {}\n", first->name(), how_it_ended(*first));
   out += at_and_where(report, *first);
   const std::string words = quoted_words(*first);
-  const bool are_the_evidence = culprit && culprit->cause.evidence.ends_with(words);
+  const bool are_the_evidence = root_cause && root_cause->cause.evidence.ends_with(words);
   if (!words.empty() && !are_the_evidence) out += format("{}{}\n", kIndent, words);
-  if (culprit) out += cause_lines(*culprit, *first, report.executable);
+  if (root_cause) out += cause_lines(*root_cause, *first, report.executable);
   out += hang_lines(report);
   const std::string logs = format("  log directory: {}\n", printable(report.log_directory, kShortReportBytes));
   if (!report.log_directory.empty() && out.size() + logs.size() <= kShortReportBytes) out += logs;

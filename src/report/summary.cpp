@@ -7,8 +7,8 @@
 #include "src/base/screen_text.h"
 #include "src/base/text.h"
 #include "src/base/wall_time.h"
-#include "src/report/culprit.h"
 #include "src/report/python_traceback.h"
+#include "src/report/root_cause.h"
 #include "src/report/short_report.h"
 #include "src/report/torchrun_block.h"
 
@@ -172,8 +172,8 @@ std::string failure_summary(const JobReport& report) {
   if (report.outcome != JobReport::Outcome::kFailed || report.first_failed_elsewhere) return last;
   if (first == nullptr) return consequences(report, FailedWorker{}) + last;
   std::string out = torchrun_block(report) + "\n" + remains(report, *first, "the first failure");
-  const auto culprit = likely_culprit(report);
-  if (culprit && culprit->worker != first) out += remains(report, *culprit->worker, "the likely cause");
+  const auto root_cause = find_root_cause(report);
+  if (root_cause && root_cause->worker != first) out += remains(report, *root_cause->worker, "the likely cause");
   out += consequences(report, *first);
   out += earlier_rounds(report);
   if (!report.left_behind.empty()) {

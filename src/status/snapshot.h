@@ -41,8 +41,8 @@ struct Check {
 
 // How far a rank is (docs/progress.md).
 struct Progress {
-  std::optional<int> rank = {};           // nothing: one of several that write the same file
-  std::optional<std::int64_t> step = {};  // nothing: there are signs of progress without one
+  std::optional<int> rank = {};           // not set: one of several that write the same file
+  std::optional<std::int64_t> step = {};  // not set: there are signs of progress without one
   std::optional<std::int64_t> millisteps_per_second = {};
   std::int64_t age_ms = 0;            // since its last sign of progress
   std::string_view source = "lines";  // where that was seen
@@ -68,11 +68,10 @@ struct Hang {
   bool is_over = false;                 // progress has come after it, or its round has ended
 };
 
-// The watch for hangs of a job.
 struct HangLine {
   HangState state = HangState::kOff;
   std::int64_t silent_ms = 0;                 // since the last sign of progress, or since the round began
-  std::optional<std::int64_t> limit_ms = {};  // for which there may be none; nothing: no limit holds
+  std::optional<std::int64_t> limit_ms = {};  // for which there may be none; not set: no limit holds
   std::string_view limit_from = "none";       // "learned", "flag", "first", "none", "fact", "section"
   std::string_view phase = "unknown";         // what the script does, as far as it has said so
   std::int64_t told = 0;                      // hangs that were told, over all rounds
@@ -89,8 +88,8 @@ struct Member {
   bool hosts_coordinator = false;
   std::int64_t silent_ms = 0;  // since its last message
   // Where it can be asked for the coordinator, and can host it when that is lost: "10.0.0.2:40123"; empty: nowhere.
-  std::string door = {};
-  std::optional<Progress> progress = {};  // of its rank that gave the last sign of progress; nothing: none did
+  std::string peer_port = {};
+  std::optional<Progress> progress = {};  // of its rank that gave the last sign of progress; not set: none did
 };
 
 struct Job {
@@ -175,19 +174,19 @@ struct Node {
   int restart_count = 0;
   int max_restarts = 0;
   std::vector<Worker> workers = {};       // in that round
-  std::optional<WorkerStart> start = {};  // of those workers; nothing: they are not started
+  std::optional<WorkerStart> start = {};  // of those workers; not set: they are not started
   WarmWorkers warm = {};
   std::int64_t workers_started = 0;  // over all rounds
   std::int64_t workers_failed = 0;   // over all rounds; those that were told to stop do not count
   std::int64_t warm_started = 0;     // of workers_started
-  std::int64_t spared_cpu_ms = 0;    // by those: processor time of imports, over all rounds
+  std::int64_t spared_cpu_ms = 0;    // by the warm ones: processor time of imports, over all rounds
   bool hosts_coordinator = false;
   std::string endpoint = {};  // where the coordinator is looked for; empty: the job has this node only
   std::string coordinator_at =
       {};                 // where the coordinator has moved: "10.0.0.2:40123"; empty: it is here, or not known
   bool connected = true;  // with the coordinator
   Store store = {};
-  std::optional<Progress> progress = {};  // of the rank that gave the last sign of progress; nothing: none did
+  std::optional<Progress> progress = {};  // of the rank that gave the last sign of progress; not set: none did
 
   // Whether its workers run in a round.
   bool ready() const { return activity == NodeActivity::kRunning; }
@@ -196,8 +195,8 @@ struct Node {
 struct Snapshot {
   std::string version = {};
   std::int64_t uptime_ms = 0;
-  std::optional<Node> node = {};                // none: --coordinator-only
-  std::optional<Coordinator> coordinator = {};  // nothing: it is in another process
+  std::optional<Node> node = {};                // not set: --coordinator-only
+  std::optional<Coordinator> coordinator = {};  // not set: it is in another process
   std::map<int, std::int64_t> http_answers = {};
   bool counts_only = false;  // names and texts are left out
 };

@@ -21,7 +21,8 @@ std::string status_line(const Json& document, std::string_view run_id);
 bool is_status(const Json& document);
 // Whether a job of that name is in it; true for an empty name.
 bool has_job(const Json& document, std::string_view run_id);
-// The doors of the nodes of this job, of all jobs for an empty name, by rank: "10.0.0.2:40123".
-std::vector<std::string> doors(const Json& document, std::string_view run_id);
+// The peer ports of the nodes of this job (`door` in /status), of all jobs for an empty name, by rank:
+// "10.0.0.2:40123".
+std::vector<std::string> peer_ports(const Json& document, std::string_view run_id);
 
 }  // namespace elastic::status

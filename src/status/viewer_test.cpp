@@ -37,7 +37,7 @@ Snapshot with_marked_texts() {
   for (Failure& failure : job.failures) failure.node = failure.text = "MARK";
   job.hang.last->cause = "MARK";
   job.hang.last->nodes = {"MARK"};
-  for (Member& member : job.members) member.name = member.door = "MARK";
+  for (Member& member : job.members) member.name = member.peer_port = "MARK";
   for (EndedJob& ended : snapshot.coordinator->last_ended) ended.reason = "MARK";
   return snapshot;
 }

@@ -33,7 +33,7 @@ void World::tick_node(std::size_t i) {
       node.coordinator.reset();
     } else if (now_ms >= node.keep_alive_at_ms) {
       node.keep_alive_at_ms = now_ms + kTimes.renewal_ms();
-      send(i, coordinators_[c]->machine, [this, c, i, session = node.session, now_ms, term = node.allegiance.term()] {
+      send(i, coordinators_[c]->machine, [this, c, i, session = node.session, now_ms, term = node.voter.term()] {
         keep_alive(c, i, session, now_ms, term);
       });
     }
@@ -50,9 +50,9 @@ void World::tick_node(std::size_t i) {
     if (random_.chance(60)) break;
   }
   const bool stands =
-      node.allegiance.is_released(now_ms) && !node.known.rounds().empty() && random_.chance(is_eager_ ? 2 : 12);
+      node.voter.is_released(now_ms) && !node.known.rounds().empty() && random_.chance(is_eager_ ? 2 : 12);
   if (stands) {
-    const protocol::Term term = next_term(std::max(node.allegiance.term(), node.allegiance.coordinator().term));
+    const protocol::Term term = next_term(std::max(node.voter.term(), node.voter.coordinator().term));
     open(i, term);
   } else if (target) {
     dial(i, *target);
@@ -70,7 +70,7 @@ void World::dial(std::size_t i, std::size_t index) {
     return;
   }
   const int dials = ++nodes_[i].dials;
-  send(i, c.machine, [this, i, index, dials, term = nodes_[i].allegiance.term()] {
+  send(i, c.machine, [this, i, index, dials, term = nodes_[i].voter.term()] {
     const Coordinator& there = *coordinators_[index];
     if (there.is_dead || there.is_closed || hears_of(index, term)) return;
     send(there.machine, i,
@@ -82,14 +82,14 @@ void World::challenged(std::size_t i, std::size_t index, int dials, std::int64_t
   Node& node = nodes_[i];
   const Coordinator& c = *coordinators_[index];
   judge_lease(i);
-  if (!node.is_alive || node.coordinator || dials != node.dials || !node.allegiance.may_vote(c.id, ms(i))) return;
+  if (!node.is_alive || node.coordinator || dials != node.dials || !node.voter.may_vote(c.id, ms(i))) return;
   if (ms(i) < node.gone_ms) return;
-  const Testimony testimony = testimony_of(i);
-  node.allegiance.vote(c.id, ms(i));
+  const VoterState voter_state = voter_state_of(i);
+  node.voter.vote(c.id, ms(i));
   note("node {} votes for term {}", i, c.id.term);
   attach(i, index);
-  send(i, c.machine, [this, index, i, session = node.session, testimony, challenge_ms, runs = node.runs] {
-    join(index, i, session, testimony, challenge_ms, runs);
+  send(i, c.machine, [this, index, i, session = node.session, voter_state, challenge_ms, runs = node.runs] {
+    join(index, i, session, voter_state, challenge_ms, runs);
   });
   if (c.node == i || resets_ == 0 || !kind_.chance(resets_)) return;
   after(kind_.range(0, 20 * kMs), i, [this, i, session = node.session] {
@@ -97,18 +97,19 @@ void World::challenged(std::size_t i, std::size_t index, int dials, std::int64_t
   });
 }
 
-void World::kept(std::size_t i, std::size_t index, int session, std::int64_t sent_ms, std::int64_t lent_ms,
-                 std::int64_t token_ms) {
+void World::lease_granted(std::size_t i, std::size_t index, int session, std::int64_t sent_ms, std::int64_t granted_ms,
+                          std::int64_t token_ms) {
   Node& node = nodes_[i];
   judge_lease(i);
   if (!node.is_alive || node.coordinator != index || node.session != session) return;
   node.heard_ms = ms(i);
-  if (!node.allegiance.kept(coordinators_[index]->id, ms(i))) return;
-  if (lent_ms > 0) {
-    node.lease_until_ms = std::max(node.lease_until_ms, sent_ms + std::min(lent_ms, kTimes.lease_ms()));
+  if (!node.voter.lease_granted(coordinators_[index]->id, ms(i))) return;
+  if (granted_ms > 0) {
+    node.lease_until_ms = std::max(node.lease_until_ms, sent_ms + std::min(granted_ms, kTimes.lease_ms()));
     node.lender = index;
   }
-  send(i, coordinators_[index]->machine, [this, index, i, session, token_ms] { holds(index, i, session, token_ms); });
+  send(i, coordinators_[index]->machine,
+       [this, index, i, session, token_ms] { lease_acked(index, i, session, token_ms); });
 }
 
 void World::told_to_stop(std::size_t i, std::size_t index, int session, const Round& round) {
@@ -135,7 +136,7 @@ void World::told_of_round(std::size_t i, std::size_t index, int session, const R
   send(i, coordinators_[index]->machine, [this, index, i, session, round] {
     Coordinator& c = *coordinators_[index];
     if (!find(index, i, session) || c.phase != Coordinator::Phase::kPrepared || c.prepared != round) return;
-    c.support->hears(agent(i));
+    c.lease->hears(agent(i));
     c.heard.insert(i);
   });
 }
@@ -154,7 +155,7 @@ void World::died_for(std::size_t i, std::size_t index) {
   judge_lease(i);
   if (!node.is_alive) return;
   const Coordinator& c = *coordinators_[index];
-  Allegiance::Circumstances at;
+  Voter::Circumstances at;
   at.holds_lease = node.lender == index && ms(i) < node.lease_until_ms;
   at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;
   if (!node.known.rounds().empty()) {
@@ -163,9 +164,9 @@ void World::died_for(std::size_t i, std::size_t index) {
     const auto found = c.node ? std::ranges::find(members, *c.node) : members.end();
     if (found != members.end()) at.rank = static_cast<int>(found - members.begin());
   }
-  node.allegiance.died(c.id, at, ms(i));
+  node.voter.died(c.id, at, ms(i));
   note("node {} knows that term {} is dead{}", i, c.id.term,
-       node.allegiance.certificate() ? ", and has a certificate" : "");
+       node.voter.witnessed_death() ? ", and has a certificate" : "");
   if (node.coordinator == index) node.coordinator.reset();
 }
 

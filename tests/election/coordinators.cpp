@@ -25,45 +25,46 @@ void World::close(std::size_t index) {
   c.is_closed = true;
   if (!c.node) return;
   Node& node = nodes_[*c.node];
-  node.allegiance.resigned(c.id, ms(c.machine));
+  node.voter.resigned(c.id, ms(c.machine));
   if (node.coordinator == index) node.coordinator.reset();
 }
 
-void World::join(std::size_t index, std::size_t i, int session, const Testimony& testimony, std::int64_t challenge_ms,
-                 std::optional<Round> runs) {
+void World::join(std::size_t index, std::size_t i, int session, const VoterState& voter_state,
+                 std::int64_t challenge_ms, std::optional<Round> runs) {
   Coordinator& c = *coordinators_[index];
   if (c.is_dead || c.is_closed) return;
   c.attached[i] = {session, ms(c.machine), std::move(runs)};
-  for (const KnownRound& known : testimony.rounds) c.highest = std::max(c.highest, known.round.number);
-  if (c.candidacy) {
-    c.candidacy->votes(agent(i), testimony, challenge_ms, ms(c.machine));
-    if (testimony.certificate) c.heard.insert(i);
+  for (const KnownRound& known : voter_state.rounds) c.highest = std::max(c.highest, known.round.number);
+  if (c.candidate) {
+    c.candidate->votes(agent(i), voter_state, challenge_ms, ms(c.machine));
+    if (voter_state.witnessed_death) c.heard.insert(i);
   } else {
-    c.support->promises(agent(i), challenge_ms);
-    c.support->joins(agent(i), testimony.rounds);
+    c.lease->acknowledges(agent(i), challenge_ms);
+    c.lease->joins(agent(i), voter_state.rounds);
   }
 }
 
 void World::keep_alive(std::size_t index, std::size_t i, int session, std::int64_t sent_ms, protocol::Term term) {
   Coordinator& c = *coordinators_[index];
   if (!find(index, i, session) || hears_of(index, term) || !c.acts(ms(c.machine))) return;
-  send_kept(index, i, session, sent_ms, c.support->lend_ms(ms(c.machine)));
+  send_lease_grant(index, i, session, sent_ms, c.lease->grant_ms(ms(c.machine)));
 }
 
-void World::send_kept(std::size_t index, std::size_t i, int session, std::int64_t sent_ms, std::int64_t lent_ms) {
+void World::send_lease_grant(std::size_t index, std::size_t i, int session, std::int64_t sent_ms,
+                             std::int64_t granted_ms) {
   const Coordinator& c = *coordinators_[index];
-  send(c.machine, i, [this, i, index, session, sent_ms, lent_ms, token_ms = ms(c.machine)] {
-    kept(i, index, session, sent_ms, lent_ms, token_ms);
+  send(c.machine, i, [this, i, index, session, sent_ms, granted_ms, token_ms = ms(c.machine)] {
+    lease_granted(i, index, session, sent_ms, granted_ms, token_ms);
   });
 }
 
-void World::holds(std::size_t index, std::size_t i, int session, std::int64_t token_ms) {
+void World::lease_acked(std::size_t index, std::size_t i, int session, std::int64_t token_ms) {
   Coordinator& c = *coordinators_[index];
   if (!find(index, i, session)) return;
-  if (c.candidacy) {
-    c.candidacy->acknowledges(agent(i), token_ms);
+  if (c.candidate) {
+    c.candidate->acknowledges(agent(i), token_ms);
   } else {
-    c.support->promises(agent(i), token_ms);
+    c.lease->acknowledges(agent(i), token_ms);
   }
 }
 
@@ -78,14 +79,14 @@ void World::drop(std::size_t index, std::size_t i) {
 void World::tick_coordinator(std::size_t index) {
   Coordinator& c = *coordinators_[index];
   if (c.is_dead || c.is_closed) return;
-  after(c.candidacy && is_eager_ ? random_.range(2 * kMs, 10 * kMs) : random_.range(20 * kMs, 100 * kMs), c.machine,
+  after(c.candidate && is_eager_ ? random_.range(2 * kMs, 10 * kMs) : random_.range(20 * kMs, 100 * kMs), c.machine,
         [this, index] { tick_coordinator(index); });
   const std::int64_t now_ms = ms(c.machine);
   for (auto each = c.attached.begin(); each != c.attached.end();) {
     const auto [i, attached] = *each++;
     if (now_ms - attached.heard_ms >= kTimes.loss_timeout_ms && c.node != i) drop(index, i);
   }
-  if (c.candidacy) return stand(index);
+  if (c.candidate) return stand(index);
   if (!c.acts(now_ms)) {
     if (now_ms - c.acted_ms > 12'000) close(index);
     return;
@@ -98,26 +99,26 @@ void World::tick_coordinator(std::size_t index) {
 void World::stand(std::size_t index) {
   Coordinator& c = *coordinators_[index];
   const std::int64_t now_ms = ms(c.machine);
-  if (c.candidacy->has_quorum(now_ms)) {
-    for (const auto& [i, attached] : c.attached) send_kept(index, i, attached.session, 0, 0);
+  if (c.candidate->has_quorum(now_ms)) {
+    for (const auto& [i, attached] : c.attached) send_lease_grant(index, i, attached.session, 0, 0);
   }
-  std::optional<Candidacy::Office> office = c.candidacy->elected(now_ms);
-  if (!office) {
+  std::optional<Candidate::Elected> elected = c.candidate->elected(now_ms);
+  if (!elected) {
     if (now_ms - c.born_ms > stands_for_ms_) close(index);
     return;
   }
-  c.support.emplace(std::move(office->support));
-  c.others_until_ms = office->others_may_run_until_ms;
-  c.candidacy.reset();
+  c.lease.emplace(std::move(elected->lease));
+  c.others_until_ms = elected->others_may_run_until_ms;
+  c.candidate.reset();
   c.acted_ms = now_ms;
   ++seen_.elections;
-  note("term {} is elected, on round {}.{} of {}", c.id.term, c.support->before().back().term,
-       c.support->before().back().number, c.support->before().size());
-  if (!c.heard.empty()) ++seen_.by_certificate;
+  note("term {} is elected, on round {}.{} of {}", c.id.term, c.lease->before().back().term,
+       c.lease->before().back().number, c.lease->before().size());
+  if (!c.heard.empty()) ++seen_.by_witnessed_death;
   c.heard.clear();
   // Workers of other rounds than the last one are stopped; so are all, at times.
   c.phase = Coordinator::Phase::kStopping;
-  const std::vector<Round> before = c.support->before();
+  const std::vector<Round> before = c.lease->before();
   const auto runs_last = [&](const auto& each) { return each.second.runs == before.back(); };
   if (before.size() == 1 && std::ranges::all_of(c.attached, runs_last) && random_.chance(70)) {
     c.phase = Coordinator::Phase::kWatching;
@@ -132,7 +133,7 @@ void World::hand_over(std::size_t index) {
     send(c.machine, i, [this, i, index] {
       Node& node = nodes_[i];
       if (!node.is_alive) return;
-      node.allegiance.resigned(coordinators_[index]->id, ms(i));
+      node.voter.resigned(coordinators_[index]->id, ms(i));
       if (node.coordinator == index) node.coordinator.reset();
     });
   }
@@ -167,13 +168,13 @@ void World::go_on(std::size_t index) {
       return prepare(index);
     case Phase::kPrepared:
       if (now_ms - c.phase_ms > 1'500 || !std::ranges::all_of(c.members, is_attached)) {
-        c.support->abandon();
+        c.lease->abandon();
         c.phase = Phase::kStopping;
         return;
       }
-      if (now_ms - c.phase_ms < c.opens_ms || !are_idle || !are_others_gone || !c.support->may_run(now_ms)) return;
+      if (now_ms - c.phase_ms < c.opens_ms || !are_idle || !are_others_gone || !c.lease->may_run(now_ms)) return;
       if (!std::ranges::all_of(c.members, [&](std::size_t i) { return c.heard.contains(i); })) return;
-      c.support->run(now_ms);
+      c.lease->run(now_ms);
       c.phase = Phase::kWatching;
       ++seen_.rounds;
       note("term {} runs round {}", c.id.term, c.prepared.number);
@@ -204,13 +205,13 @@ void World::prepare(std::size_t index) {
     if (c.node == i) c.prepared.tie_breaker = static_cast<int>(agents.size());
     agents.push_back(agent(i));
   }
-  c.support->prepare(c.prepared, agents);
+  c.lease->prepare(c.prepared, agents);
   note("term {} prepares round {} of {}", c.id.term, c.prepared.number, names(c.members));
   c.phase = Coordinator::Phase::kPrepared;
   c.phase_ms = ms(c.machine);
   c.opens_ms = random_.chance(70) ? 0 : random_.range(0, 1'400);
   c.heard.clear();
-  const std::vector<Round> before = c.support->before();
+  const std::vector<Round> before = c.lease->before();
   for (const auto& [i, attached] : c.attached) {
     const auto found = std::ranges::find(c.members, i);
     std::optional<int> rank;

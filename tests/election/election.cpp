@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
       return 1;
     }
     all.elections += seen.elections;
-    all.by_certificate += seen.by_certificate;
+    all.by_witnessed_death += seen.by_witnessed_death;
     all.rounds += seen.rounds;
     all.kept_for_ever += seen.kept_for_ever;
     all.resignations += seen.resignations;
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   std::printf(
       "%llu seeds: %d elections (%d by certificate), %d rounds, %d promises kept for ever, %d resignations, authority "
       "for %lld of %lld s\n",
-      static_cast<unsigned long long>(count), all.elections, all.by_certificate, all.rounds, all.kept_for_ever,
+      static_cast<unsigned long long>(count), all.elections, all.by_witnessed_death, all.rounds, all.kept_for_ever,
       all.resignations, static_cast<long long>(all.acting_ms / 1000), static_cast<long long>(all.total_ms / 1000));
   return 0;
 }

@@ -71,8 +71,8 @@ void World::tell_of_death(std::size_t index, std::size_t i) {
   after(at_once ? random_.range(0, 30 * kMs) : random_.range(0, 5 * kSecond), coordinators_[index]->machine,
         [this, index, i] {
           Coordinator& c = *coordinators_[index];
-          if (c.is_dead || c.is_closed || !c.support) return;
-          if (c.support->died(agent(i), ms(c.machine))) ++seen_.kept_for_ever;
+          if (c.is_dead || c.is_closed || !c.lease) return;
+          if (c.lease->died(agent(i), ms(c.machine))) ++seen_.kept_for_ever;
           drop(index, i);
         });
 }

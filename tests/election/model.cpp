@@ -29,9 +29,9 @@ World::World(std::uint64_t seed, Trace trace) : random_(seed), kind_(seed, 1), t
       "{}",
       first_size_, started_, faults_, is_eager_, hand_overs_, patience_ms_, other_terms_ + 1, resets_);
   Coordinator& begins = open(random_.chance(80) ? 0 : nodes_.size(), 1);
-  begins.support.emplace(kTimes, own(begins));
-  if (begins.node) begins.support->promises(agent(*begins.node), ms(begins.machine));
-  begins.candidacy.reset();
+  begins.lease.emplace(kTimes, own(begins));
+  if (begins.node) begins.lease->acknowledges(agent(*begins.node), ms(begins.machine));
+  begins.candidate.reset();
   for (std::size_t i = 0; i < started_; ++i) {
     after(i < first ? 0 : random_.range(0, 60 * kSecond), i, [this, i] { tick_node(i); });
   }
@@ -85,23 +85,23 @@ Coordinator& World::open(std::size_t machine, protocol::Term term) {
   while (std::ranges::any_of(coordinators_, is_taken)) term += 8;
   c.id = {term, c.node ? agent(machine) : 0};
   c.born_ms = c.acted_ms = ms(machine);
-  c.candidacy.emplace(kTimes, own(c));
+  c.candidate.emplace(kTimes, own(c));
   note("term {} stands on machine {}", term, machine);
   if (c.node) {
     Node& node = nodes_[machine];
-    const Testimony testimony = testimony_of(machine);
-    node.allegiance.vote_for_own(c.id, ms(machine));
-    c.candidacy->votes(agent(machine), testimony, ms(machine), ms(machine));
+    const VoterState voter_state = voter_state_of(machine);
+    node.voter.vote_for_own(c.id, ms(machine));
+    c.candidate->votes(agent(machine), voter_state, ms(machine), ms(machine));
     attach(machine, index);
-    join(index, machine, node.session, testimony, ms(machine), node.runs);
+    join(index, machine, node.session, voter_state, ms(machine), node.runs);
   }
   after(0, machine, [this, index] { tick_coordinator(index); });
   return c;
 }
 
-Testimony World::testimony_of(std::size_t i) const {
+VoterState World::voter_state_of(std::size_t i) const {
   const Node& node = nodes_[i];
-  return {node.known.rounds(), node.allegiance.certificate(), node.allegiance.others_may_run_for_ms(ms(i))};
+  return {node.known.rounds(), node.voter.witnessed_death(), node.voter.others_may_run_for_ms(ms(i))};
 }
 
 void World::check() {
@@ -128,8 +128,8 @@ void World::check() {
 
 void World::check_lease(std::size_t i) {
   const Coordinator& c = *coordinators_[nodes_[i].lender];
-  if (c.is_proven || c.is_closed || !c.support) return;
-  Support held = *c.support;
+  if (c.is_proven || c.is_closed || !c.lease) return;
+  LeaderLease held = *c.lease;
   held.abandon();  // the prepared round stops the coordinator from acting, and nobody else can act for that
   // Both count whole milliseconds.
   if (!held.authority().holds(ms(c.machine) - 1)) {

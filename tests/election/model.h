@@ -7,10 +7,10 @@ namespace elastic::election {
 
 // What a run of the model has seen.
 struct Seen {
-  int elections = 0;       // candidates that became the coordinator
-  int by_certificate = 0;  // of these, with a certificate
-  int rounds = 0;          // rounds whose workers were started
-  int kept_for_ever = 0;   // promises of members that died while they held
+  int elections = 0;           // candidates that became the coordinator
+  int by_witnessed_death = 0;  // of these, with a certificate
+  int rounds = 0;              // rounds whose workers were started
+  int kept_for_ever = 0;       // promises of members that died while they held
   int resignations = 0;
   std::int64_t acting_ms = 0;  // for how long some coordinator had authority
   std::int64_t total_ms = 0;

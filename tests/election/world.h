@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/election/allegiance.h"
-#include "rendezvous/election/candidacy.h"
-#include "rendezvous/election/support.h"
+#include "rendezvous/election/candidate.h"
+#include "rendezvous/election/leader_lease.h"
+#include "rendezvous/election/voter.h"
 #include "src/base/text.h"
 #include "tests/election/model.h"
 #include "tests/simulation/random.h"
@@ -47,8 +47,8 @@ struct Coordinator {
   bool is_dead = false;
   bool is_proven = false;  // everybody who reaches its machine learns that it is dead
   bool is_closed = false;  // it has resigned
-  std::optional<Candidacy> candidacy;
-  std::optional<Support> support;
+  std::optional<Candidate> candidate;
+  std::optional<LeaderLease> lease;
   std::int64_t born_ms = 0;
   std::int64_t acted_ms = 0;  // when it had authority last
   std::int64_t others_until_ms = 0;
@@ -67,14 +67,12 @@ struct Coordinator {
   std::int64_t opens_ms = 0;  // how long it takes until the round's store is open
   protocol::RoundNumber highest = 0;
 
-  bool acts(std::int64_t now_ms) const {
-    return !is_dead && !is_closed && support && support->authority().holds(now_ms);
-  }
+  bool acts(std::int64_t now_ms) const { return !is_dead && !is_closed && lease && lease->authority().holds(now_ms); }
 };
 
 struct Node {
   bool is_alive = true;
-  Allegiance allegiance{kTimes};
+  Voter voter{kTimes};
   KnownRounds known;
   std::optional<std::size_t> coordinator;  // to which it is attached
   int session = 0;
@@ -121,7 +119,7 @@ class World {
   bool reaches(std::size_t a, std::size_t b) const { return a == b || (!cut_[a][b] && !cut_[b][a]); }
 
   Coordinator& open(std::size_t machine, protocol::Term term);
-  Testimony testimony_of(std::size_t i) const;
+  VoterState voter_state_of(std::size_t i) const;
 
   // --- Agents.
 
@@ -132,8 +130,8 @@ class World {
   protocol::Term next_term(protocol::Term known);
   void dial(std::size_t i, std::size_t index);
   void challenged(std::size_t i, std::size_t index, int dials, std::int64_t challenge_ms);
-  void kept(std::size_t i, std::size_t index, int session, std::int64_t sent_ms, std::int64_t lent_ms,
-            std::int64_t token_ms);
+  void lease_granted(std::size_t i, std::size_t index, int session, std::int64_t sent_ms, std::int64_t granted_ms,
+                     std::int64_t token_ms);
   void told_to_stop(std::size_t i, std::size_t index, int session, const Round& round);
   void told_of_round(std::size_t i, std::size_t index, int session, const Round& round, std::optional<int> rank,
                      const std::vector<Round>& before);
@@ -147,11 +145,11 @@ class World {
   // True if the coordinator is replaced, and has resigned.
   bool hears_of(std::size_t index, protocol::Term term);
   void close(std::size_t index);
-  void join(std::size_t index, std::size_t i, int session, const Testimony& testimony, std::int64_t challenge_ms,
+  void join(std::size_t index, std::size_t i, int session, const VoterState& voter_state, std::int64_t challenge_ms,
             std::optional<Round> runs);
   void keep_alive(std::size_t index, std::size_t i, int session, std::int64_t sent_ms, protocol::Term term);
-  void send_kept(std::size_t index, std::size_t i, int session, std::int64_t sent_ms, std::int64_t lent_ms);
-  void holds(std::size_t index, std::size_t i, int session, std::int64_t token_ms);
+  void send_lease_grant(std::size_t index, std::size_t i, int session, std::int64_t sent_ms, std::int64_t granted_ms);
+  void lease_acked(std::size_t index, std::size_t i, int session, std::int64_t token_ms);
   void drop(std::size_t index, std::size_t i);
   void tick_coordinator(std::size_t index);
   void stand(std::size_t index);

@@ -23,7 +23,7 @@ enum Kind : std::uint8_t {
   kAgentSays,           // which message, and its fields; the first one is NodeJoins whatever is said
   kCoordinatorSays,     // which message, and its fields; Rejected before the welcome
   kKeepAlive,           //
-  kKept,                // number; it asks for the agent's support if that is even
+  kLeaseGrant,          // number; it asks for the agent's support if that is even
   kWelcome,             // term, incarnation less 10
   kSetStamp,            // term, incarnation less 10
   kRefuse,              //
@@ -36,7 +36,7 @@ enum Kind : std::uint8_t {
   kPatchToCoordinator,  // place / 4, change, place % 4: of what is on its way
   kPatchToAgent,        // the same
   kGuardian,            // place, change
-  kHolds,               // number, the testimony
+  kLeaseAck,            // number, the testimony
   kKinds,
 };
 

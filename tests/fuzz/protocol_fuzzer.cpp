@@ -68,7 +68,7 @@ std::string told(const AgentSession::Event& event) {
   if (const auto* welcomed = std::get_if<AgentSession::Welcomed>(&event)) {
     return format("welcomed {} {}", welcomed->welcome.term, welcomed->welcome.incarnation);
   }
-  if (const auto* kept = std::get_if<AgentSession::Kept>(&event))
+  if (const auto* kept = std::get_if<AgentSession::LeaseGrant>(&event))
     return format("kept {} {}", kept->sent_ms, kept->asks);
   if (const auto* got = std::get_if<AgentSession::Received>(&event)) return "received " + encoded(got->message);
   if (const auto* stale = std::get_if<AgentSession::Stale>(&event)) return "stale " + stale->text;
@@ -81,9 +81,9 @@ std::string told(const CoordinatorSession::Event& event) {
   }
   if (const auto* got = std::get_if<CoordinatorSession::Received>(&event)) return "received " + encoded(got->message);
   if (const auto* alive = std::get_if<CoordinatorSession::KeepAlive>(&event)) return format("alive {}", alive->number);
-  if (const auto* holds = std::get_if<CoordinatorSession::Holds>(&event)) {
+  if (const auto* holds = std::get_if<CoordinatorSession::LeaseAck>(&event)) {
     return format("holds {}, {} rounds", holds->number,
-                  holds->testimony ? static_cast<int>(holds->testimony->rounds.size()) : -1);
+                  holds->voter_state ? static_cast<int>(holds->voter_state->rounds.size()) : -1);
   }
   if (const auto* empty = std::get_if<CoordinatorSession::NodeIsEmpty>(&event)) {
     return format("empty {} {} {} {}", empty->job, empty->agent, empty->incarnation, empty->round);
@@ -245,16 +245,16 @@ class Story {
       case kKeepAlive:
         return agent_.act([now = ++now_ms_](AgentSession& session, ByteString& out) { session.keep_alive(now, out); },
                           coordinator_.coming);
-      case kKept:
+      case kLeaseGrant:
         return coordinator_.act(
             [number = events_.number()](CoordinatorSession& session, ByteString& out) {
-              session.kept(number, {}, number % 2 == 0, out);
+              session.grant_lease(number, {}, number % 2 == 0, out);
             },
             agent_.coming);
-      case kHolds:
+      case kLeaseAck:
         return agent_.act(
-            [number = events_.number(), testimony = test::Maker(events_).part<std::optional<Testimony>>()](
-                AgentSession& session, ByteString& out) { session.holds(number, testimony, out); },
+            [number = events_.number(), voter_state = test::Maker(events_).part<std::optional<VoterState>>()](
+                AgentSession& session, ByteString& out) { session.acknowledge_lease(number, voter_state, out); },
             coordinator_.coming);
       case kWelcome: return welcome();
       case kSetStamp: return set_stamp();

@@ -24,7 +24,7 @@ enum AgentSays : std::uint8_t {
   kStopped,
   kLeaves,
   kCheckDone,
-  kVerdictHeard,
+  kJobResultHeard,
   kRoundHeard,
   kProgress,
   kStacks,
@@ -127,23 +127,23 @@ seed_files::Seeds make_seeds() {
                          .event(kKeepAlive)
                          .event(kKeepAlive)
                          .event(kToCoordinator, kAll)
-                         .event(kKept, 2)
-                         .event(kKept, 1)
+                         .event(kLeaseGrant, 2)
+                         .event(kLeaseGrant, 1)
                          .event(kToAgent, kAll)
-                         .event(kKept, 9)
+                         .event(kLeaseGrant, 9)
                          .event(kToAgent, kAll));
   add("promises", begun()
                       .event(kKeepAlive)
                       .event(kKeepAlive)
                       .event(kToCoordinator, kAll)
-                      .event(kKept, 2)
+                      .event(kLeaseGrant, 2)
                       .event(kToAgent, kAll)
-                      .event(kHolds, 2, 1, 2)
+                      .event(kLeaseAck, 2, 1, 2)
                       .numbers(3, 4, 9, 2, 1, 0, 1, 0, 1)
                       .numbers(3, 5, 8, 2, 0, 0, 0)
                       .numbers(1, 3, 4, 9, 2, 1, 0, 3, 1, 0, 50)
-                      .event(kHolds, 2, 0)
-                      .event(kHolds, 9, 1)
+                      .event(kLeaseAck, 2, 0)
+                      .event(kLeaseAck, 9, 1)
                       .event(kToCoordinator, kAll));
   add("refused", begun().event(kRefuse).event(kToAgent, kAll));
   add("rejected_at_once", Writer()

@@ -46,16 +46,16 @@ WorkerFailure failure() {
   failure.error_file_ms = 1'789'999'999'000;
   return failure;
 }
-Verdict verdict() {
-  Verdict verdict;
-  verdict.outcome = Verdict::Outcome::kFailed;
-  verdict.reason = "a worker failed, and no restart is left";
-  verdict.round = 4;
-  verdict.restarts_used = 3;
-  verdict.failures = {failure()};
-  verdict.left_behind = "pid 4712 (python)";
-  verdict.is_deterministic = true;
-  return verdict;
+JobResult job_result() {
+  JobResult job_result;
+  job_result.outcome = JobResult::Outcome::kFailed;
+  job_result.reason = "a worker failed, and no restart is left";
+  job_result.round = 4;
+  job_result.restarts_used = 3;
+  job_result.failures = {failure()};
+  job_result.left_behind = "pid 4712 (python)";
+  job_result.is_deterministic = true;
+  return job_result;
 }
 NodeJoins joins() {
   NodeJoins message;
@@ -72,7 +72,7 @@ NodeJoins joins() {
                    .scale_up_after_ms = 1500,
                    .node_losses = 4,
                    .loss_window_ms = 500'000,
-                   .keep_out_ms = 200'000,
+                   .quarantine_ms = 200'000,
                    .job_losses = -1,
                    .replacement_wait_ms = 40'000,
                    .crash_loop = JobRules::CrashLoop::kRestart,
@@ -93,9 +93,9 @@ NodeJoins joins() {
   message.facts.losses = 1;
   message.facts.membership = 0xD16E57;
   message.facts.failures = {failure()};
-  message.facts.verdict = verdict();
+  message.facts.job_result = job_result();
   message.facts.birth_ms = 1'789'999'000'000;
-  message.facts.carried = {0x2'0000'0001, "handed over"};
+  message.facts.transferred = {0x2'0000'0001, "handed over"};
   message.facts.error_files_wait = true;
   message.facts.false_alarm = 9;
   message.addresses = "10.0.0.2 fd77::2";
@@ -113,7 +113,7 @@ PrepareRound prepare() {
   message.charged = false;
   message.admits = "10.0.0.1 10.0.0.2 fd77::2";
   message.fence = {1'789'999'000'000, 2};
-  message.carried = {0x2'0000'0002, "handed over"};
+  message.transferred = {0x2'0000'0002, "handed over"};
   message.before = {{2, 3, 0xD16E56, 3, 2}};
   message.host_rank = 0;
   message.error_files_wait = true;
@@ -122,9 +122,9 @@ PrepareRound prepare() {
 }
 
 // What the agent answers to the KEPT that asks for its support.
-Testimony testimony() {
+VoterState voter_state() {
   return {.rounds = {{{2, 3, 0xD16E56, 3, 2}, 1, true}, {{2, 4, 0xD16E57, 2, {}}, {}, false}},
-          .certificate = Certificate{{2, 3, 0xD16E56, 3, 2}, 2, 2},
+          .witnessed_death = WitnessedDeath{{2, 3, 0xD16E56, 3, 2}, 2, 2},
           .others_may_run_for_ms = 2'950};
 }
 
@@ -147,7 +147,7 @@ std::vector<AgentMessage> agent_messages() {
           stopped(),
           WorkersSucceeded{5},
           NodeLeaves{15, true},
-          VerdictHeard{kDetails},
+          JobResultHeard{kDetails},
           RoundHeard{4},
           NodeProgress{.round = 4,
                        .newest = {.rank = 3,
@@ -174,7 +174,7 @@ std::vector<CoordinatorMessage> coordinator_messages() {
           RunWorkers{4, {"10.0.0.1", 29500}},
           StopWorkers{4, true, true, true},
           AreYouThere{},
-          EndJob{verdict()},
+          EndJob{job_result()},
           Dismiss{kDetails},
           Rejected{Rejected::Why::kJobEnding, "the job is ending", 1500},
           Awaiting{.here = 3,
@@ -197,7 +197,7 @@ std::vector<CoordinatorMessage> coordinator_messages() {
                    .report = "{}",
                    .is_stopped = true},
           HangOver{.round = 4, .why = HangOver::Why::kWithdrawn, .after_ms = 96'000},
-          KeepState{.round = 4, .carried = {7, "what is known of the job"}},
+          KeepState{.round = 4, .transferred = {7, "what is known of the job"}},
           LoaderTold{.round = 4,
                      .node_rank = 0,
                      .word = {.values = tuning::ChosenValues{.version = 3,
@@ -265,9 +265,9 @@ std::vector<Part> converse() {
   for (const AgentMessage& message : agent_messages()) agent.send(message, to_coordinator);
   agent.keep_alive(1000, to_coordinator);
   deliver_to_coordinator();
-  coordinator.kept(1, kKeptForMs, true, to_agent);
+  coordinator.grant_lease(1, kKeptForMs, true, to_agent);
   deliver_to_agent();
-  agent.holds(1, testimony(), to_coordinator);
+  agent.acknowledge_lease(1, voter_state(), to_coordinator);
   deliver_to_coordinator();
   coordinator.refuse("the recording ends", to_agent);
   deliver_to_agent();
@@ -344,7 +344,7 @@ struct AgentEnd {
       if (std::holds_alternative<AgentSession::Welcomed>(event)) {
         for (const AgentMessage& message : agent_messages()) session.send(message, out);
         session.keep_alive(1000, out);
-        session.holds(1, testimony(), out);
+        session.acknowledge_lease(1, voter_state(), out);
       }
       events.push_back(std::move(event));
     }
@@ -392,7 +392,7 @@ void check_all_is_understood(const AgentEnd& end) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     CHECK((std::get<AgentSession::Received>(end.events[i + 1]).message == messages[i]));
   }
-  const auto& kept = std::get<AgentSession::Kept>(end.events[messages.size() + 1]);
+  const auto& kept = std::get<AgentSession::LeaseGrant>(end.events[messages.size() + 1]);
   CHECK(kept.sent_ms == 1000);
   CHECK(kept.good_for_ms == kKeptForMs);
   CHECK(kept.asks);
@@ -407,9 +407,9 @@ void check_all_is_understood(const CoordinatorEnd& end) {
     CHECK((std::get<CoordinatorSession::Received>(end.events[i + 2]).message == messages[i]));
   }
   CHECK(std::get<CoordinatorSession::KeepAlive>(end.events[messages.size() + 2]).number == 1);
-  const auto& holds = std::get<CoordinatorSession::Holds>(end.events.back());
+  const auto& holds = std::get<CoordinatorSession::LeaseAck>(end.events.back());
   CHECK(holds.number == 1);
-  CHECK(holds.testimony == testimony());
+  CHECK(holds.voter_state == voter_state());
 }
 
 // --------------------------------------------------------------------------------------------------------

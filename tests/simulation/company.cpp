@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "rendezvous/election/electorate.h"
+#include "rendezvous/election/voter_set.h"
 #include "src/base/text.h"
 #include "tests/simulation/simulation.h"
 
@@ -13,13 +13,13 @@ namespace elastic::simulation {
 namespace {
 
 const std::vector<protocol::KnownRound>& known_to(const Node& node) {
-  return node.agent()->link().promises().rounds().rounds();
+  return node.agent()->link().vote().rounds().rounds();
 }
 
 // It belongs to the job still, and looks for a coordinator.
 bool looks(const Node& node) {
   return node.is_running() && node.agent() != nullptr && !node.was_signalled() &&
-         !node.agent()->lifecycle().has_verdict() && !node.agent()->link().promises().has_left();
+         !node.agent()->lifecycle().has_job_result() && !node.agent()->link().vote().has_left();
 }
 
 protocol::Incarnation incarnation_of(const Node& node) {
@@ -28,8 +28,8 @@ protocol::Incarnation incarnation_of(const Node& node) {
 }
 
 bool knows(const Node& node, const Node& candidate) {
-  const auto& successors = node.agent()->link().successors();
-  return std::ranges::find(successors, candidate.agent_id(), &protocol::Successor::agent) != successors.end();
+  const auto& next_leaders = node.agent()->link().next_leaders();
+  return std::ranges::find(next_leaders, candidate.agent_id(), &protocol::NextLeader::agent) != next_leaders.end();
 }
 
 // With the votes of these nodes one of them is elected, whoever of `all` votes, too.
@@ -51,10 +51,10 @@ bool are_enough(const std::vector<const Node*>& voters, const std::vector<const 
       has_run = has_run || same->has_run;
       if (same->rank) ranks.push_back(*same->rank);
     }
-    const election::Electorate electorate(known.round.node_count,
-                                          known.round.tie_breaker ? election::TieBreaker::node(*known.round.tie_breaker)
-                                                                  : election::TieBreaker::nobody());
-    if (!electorate.is_quorum(ranks)) return false;
+    const election::VoterSet voter_set(known.round.node_count,
+                                       known.round.tie_breaker ? election::TieBreaker::node(*known.round.tie_breaker)
+                                                               : election::TieBreaker::nobody());
+    if (!voter_set.is_quorum(ranks)) return false;
   }
   return has_run;
 }
@@ -89,14 +89,15 @@ void Company::look() {
 void Company::has_acted(const Server& server) {
   for (const std::string& job : simulation_.job_names()) {
     const coordinator::Coordinator* const coordinator = server.find(job);
-    if (coordinator != nullptr && coordinator->mandate().leads(server.clock_ms())) led_ms_[job] = simulation_.now_ms();
+    if (coordinator != nullptr && coordinator->leadership().leads(server.clock_ms()))
+      led_ms_[job] = simulation_.now_ms();
   }
 }
 
 void Company::falls_silent(const Server& server) {
   for (const std::string& job : simulation_.job_names()) {
     const coordinator::Coordinator* const candidate = server.find(job);
-    if (candidate != nullptr && candidate->mandate().stands()) led_ms_[job] = simulation_.now_ms();
+    if (candidate != nullptr && candidate->leadership().is_candidate()) led_ms_[job] = simulation_.now_ms();
   }
 }
 

@@ -18,7 +18,7 @@ enum class JobState : std::uint8_t {
   kNoJob,    // the coordinator does not know the job yet, or does not know it any more
   kForming,  // the first round
   kFormingAgain,
-  kRebuilding,
+  kRecovery,
   kChecking,  // a phase of the check before training
   kPreparing,
   kRunning,

@@ -22,7 +22,7 @@ std::string facts_text(const AgentFacts& facts) {
                 name(facts.activity), facts.membership, facts.restart_count,
                 facts.failures.empty() ? "" : format(", {} failures", facts.failures.size()),
                 facts.false_alarm ? format(", a false alarm of rank {}", *facts.false_alarm) : "",
-                facts.verdict ? format(", verdict: {}", simulation::text(*facts.verdict)) : "");
+                facts.job_result ? format(", verdict: {}", simulation::text(*facts.job_result)) : "");
 }
 
 std::string life(const agent::Event& event) {
@@ -48,12 +48,12 @@ std::string life(const agent::Event& event) {
 
 }  // namespace
 
-std::string text(const Verdict& verdict) {
+std::string text(const JobResult& job_result) {
   const char* const outcomes[] = {"succeeded", "failed", "stopped"};
-  std::string reason = verdict.reason;
-  if (reason.empty() && !verdict.failures.empty()) reason = verdict.failures.front().text();
-  return format("{} in round {} after {} restarts{}", outcomes[static_cast<std::size_t>(verdict.outcome)],
-                verdict.round, verdict.restarts_used, reason.empty() ? "" : format(": {}", reason));
+  std::string reason = job_result.reason;
+  if (reason.empty() && !job_result.failures.empty()) reason = job_result.failures.front().text();
+  return format("{} in round {} after {} restarts{}", outcomes[static_cast<std::size_t>(job_result.outcome)],
+                job_result.round, job_result.restarts_used, reason.empty() ? "" : format(": {}", reason));
 }
 
 std::string text(const agent::AgentEvent& event) {
@@ -103,7 +103,7 @@ std::string text(const AgentMessage& message) {
                           m.false_alarm ? format(", a false alarm of rank {}", *m.false_alarm) : std::string());
           },
           [](const NodeLeaves& m) { return format("NodeLeaves: signal {}{}", m.signal, m.ordered ? ", ordered" : ""); },
-          [](const VerdictHeard& m) { return format("VerdictHeard: {}", m.details); },
+          [](const JobResultHeard& m) { return format("VerdictHeard: {}", m.details); },
           [](const RoundHeard& m) { return format("RoundHeard: round {}", m.round); },
           [](const NodeProgress& m) { return format("NodeProgress: round {}, {} speakers", m.round, m.speakers); },
           [](const NodeStacks& m) { return format("NodeStacks: collection {}", m.collection); },
@@ -131,7 +131,7 @@ std::string text(const CoordinatorMessage& message) {
             return format("StopWorkers: round {}{}{}{}", m.round, m.hangs ? ", hangs" : "", m.aborts ? ", aborts" : "",
                           m.dumps ? ", dumps" : "");
           },
-          [](const EndJob& m) { return format("EndJob: {}", text(m.verdict)); },
+          [](const EndJob& m) { return format("EndJob: {}", text(m.job_result)); },
           [](const Dismiss& m) { return format("Dismiss: {}", m.details); },
           [](const AreYouThere&) { return std::string("AreYouThere"); },
           [](const LeaveJob&) { return std::string("LeaveJob"); },
@@ -145,7 +145,7 @@ std::string text(const CoordinatorMessage& message) {
             return format("HangOver: round {}{}", m.round, m.why == HangOver::Why::kWithdrawn ? ", withdrawn" : "");
           },
           [](const LoaderTold& m) { return format("LoaderTold: round {}, node {}", m.round, m.node_rank); },
-          [](const KeepState& m) { return format("KeepState: round {}, number {}", m.round, m.carried.number); },
+          [](const KeepState& m) { return format("KeepState: round {}, number {}", m.round, m.transferred.number); },
           [](const Resigned& m) { return format("Resigned{}: {}", m.hands_over ? " (hands over)" : "", m.why); },
           [](const Awaiting& m) {
             return format("Awaiting: {} of {}:{} for {} ms{} {}", m.here, m.least, m.most, m.for_ms,

@@ -11,6 +11,6 @@ std::string text(const agent::AgentEvent& event);
 std::string text(const agent::Effect& effect);
 std::string text(const protocol::AgentMessage& message);
 std::string text(const protocol::CoordinatorMessage& message);
-std::string text(const protocol::Verdict& verdict);
+std::string text(const protocol::JobResult& job_result);
 
 }  // namespace elastic::simulation

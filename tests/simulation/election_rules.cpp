@@ -9,7 +9,7 @@
 namespace elastic::simulation {
 
 using namespace protocol;
-using coordinator::CarriedState;
+using coordinator::TransferredState;
 
 void ElectionRules::sent(const Node& node, AgentId agent, const Stamp& stamp, const PrepareRound& message,
                          const Server& server) {
@@ -20,10 +20,10 @@ void ElectionRules::sent(const Node& node, AgentId agent, const Stamp& stamp, co
   round.members[message.place.node_rank] = agent;
   if (!is_first) return;
   round.before = message.before;
-  round.carried = coordinator::decode(message.carried.state);
+  round.transferred = coordinator::decode(message.transferred.state);
   const auto before = last_.find(job);
-  if (before == last_.end() || before->second.term == stamp.term || !round.carried) return;
-  check_carried(job, round, before->second);
+  if (before == last_.end() || before->second.term == stamp.term || !round.transferred) return;
+  check_transferred(job, round, before->second);
 }
 
 void ElectionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers& message, const Server& server) {
@@ -33,35 +33,35 @@ void ElectionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers&
   if (round.has_run) return;
   round.has_run = true;
   check_heard(round, key);
-  if (!round.carried) return;
+  if (!round.transferred) return;
   const coordinator::Coordinator* const coordinator = server.find(node.setup().job);
-  const bool asks = coordinator != nullptr && coordinator->mandate().is_counting();
-  last_[{node.setup().job, stamp.incarnation}] = {stamp.term, *round.carried, asks};
+  const bool asks = coordinator != nullptr && coordinator->leadership().is_counting();
+  last_[{node.setup().job, stamp.incarnation}] = {stamp.term, *round.transferred, asks};
 }
 
 void ElectionRules::sent(const Node& node, const Stamp& stamp, const EndJob& message, const Server& server) {
-  if (!is_new({node.setup().job, stamp.incarnation}, message.verdict)) return;
+  if (!is_new({node.setup().job, stamp.incarnation}, message.job_result)) return;
   check_may_act(node, stamp, server, "EndJob");
 }
 
 // Whoever could not be told at once may hear it when the coordinator may not act any more.
 void ElectionRules::has_acted(const std::string& job, const Server& server) {
   const coordinator::Coordinator* const coordinator = server.find(job);
-  if (coordinator == nullptr || !coordinator->ending().verdict()) return;
-  if (!is_new({job, coordinator->incarnation()}, *coordinator->ending().verdict())) return;
+  if (coordinator == nullptr || !coordinator->ending().job_result()) return;
+  if (!is_new({job, coordinator->incarnation()}, *coordinator->ending().job_result())) return;
   if (may_act(job, coordinator->incarnation(), server)) return;
   simulation_.invariants().broken("who binds nodes may act",
                                   format("server {} ends {} without authority", server.number(), job));
 }
 
 // Whether no coordinator has given this verdict before; it has now.
-bool ElectionRules::is_new(const Job& job, const Verdict& verdict) {
-  std::vector<Verdict>& given = given_[job];
-  const auto is_same = [&](const Verdict& other) {
-    return other.outcome == verdict.outcome && other.reason == verdict.reason;
+bool ElectionRules::is_new(const Job& job, const JobResult& job_result) {
+  std::vector<JobResult>& given = given_[job];
+  const auto is_same = [&](const JobResult& other) {
+    return other.outcome == job_result.outcome && other.reason == job_result.reason;
   };
   if (std::ranges::any_of(given, is_same)) return false;
-  given.push_back(verdict);
+  given.push_back(job_result);
   return true;
 }
 
@@ -73,9 +73,9 @@ bool ElectionRules::may_act(const std::string& job, Incarnation incarnation, con
   const coordinator::Coordinator* const coordinator = server.find(job);
   // It has ended with this message, or before: its verdict is passed on.
   if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
-  const coordinator::Mandate& mandate = coordinator->mandate();
-  if (!server.is_up() || mandate.stands()) return false;
-  return !mandate.is_counting() || mandate.before().empty() || mandate.leads(server.clock_ms());
+  const coordinator::Leadership& leadership = coordinator->leadership();
+  if (!server.is_up() || leadership.is_candidate()) return false;
+  return !leadership.is_counting() || leadership.before().empty() || leadership.leads(server.clock_ms());
 }
 
 void ElectionRules::check_may_act(const Node& node, const Stamp& stamp, const Server& server, const char* what) const {
@@ -111,13 +111,13 @@ void ElectionRules::check_heard(const Prepared& round, const Key& key) const {
   }
 }
 
-void ElectionRules::check_carried(const Job& job, const Prepared& round, const Last& before) const {
+void ElectionRules::check_transferred(const Job& job, const Prepared& round, const Last& before) const {
   const auto lost = [&](const std::string& what) {
     simulation_.invariants().broken("a successor knows what the coordinator before knew",
                                     format("{}: {} since term {}", job.first, what, text_of_term(before.term)));
   };
-  const CarriedState& then = before.carried;
-  const CarriedState& now = *round.carried;
+  const TransferredState& then = before.transferred;
+  const TransferredState& now = *round.transferred;
   if (now.rules != then.rules || now.check != then.check) lost("the rules have changed");
   if (now.first_size != then.first_size)
     lost(format("the first round had {} nodes, and now {}", then.first_size, now.first_size));
@@ -126,13 +126,13 @@ void ElectionRules::check_carried(const Job& job, const Prepared& round, const L
   if (now.restarts_used < then.restarts_used)
     lost(format("{} restarts became {}", then.restarts_used, now.restarts_used));
   if (now.losses < then.losses) lost(format("{} losses became {}", then.losses, now.losses));
-  for (const CarriedState::Excluded& host : then.excluded) {
-    if (std::ranges::find(now.excluded, host) == now.excluded.end())
+  for (const TransferredState::Evicted& host : then.evicted) {
+    if (std::ranges::find(now.evicted, host) == now.evicted.end())
       lost(format("{} is not excluded any more", host.name));
   }
-  for (const CarriedState::Host& host : then.hosts) {
+  for (const TransferredState::Host& host : then.hosts) {
     if (host.until_ms <= simulation_.wall_ms()) continue;
-    const auto known = std::ranges::find(now.hosts, host.name, &CarriedState::Host::name);
+    const auto known = std::ranges::find(now.hosts, host.name, &TransferredState::Host::name);
     // No coordinator keeps a host out for longer from now than it was kept out, and their clocks have gone at 1 % less.
     const Ms clocks_ms = simulation_.now_ms() / 50;
     if (known == now.hosts.end() || known->until_ms + clocks_ms < host.until_ms)

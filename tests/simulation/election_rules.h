@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/coordinator/carried_state.h"
+#include "rendezvous/coordinator/transferred_state.h"
 #include "rendezvous/protocol/codec.h"
 #include "rendezvous/protocol/messages.h"
 
@@ -48,27 +48,27 @@ class ElectionRules {
     std::map<int, protocol::AgentId> members;  // by node rank
     std::vector<protocol::Round> before;
     std::set<protocol::AgentId> hearers;
-    std::optional<coordinator::CarriedState> carried;
+    std::optional<coordinator::TransferredState> transferred;
     bool has_run = false;
   };
   using Key = std::tuple<std::string, protocol::Incarnation, protocol::Term, protocol::RoundNumber>;
   struct Last {
     protocol::Term term = 0;
-    coordinator::CarriedState carried;
+    coordinator::TransferredState transferred;
     bool asks = false;  // its coordinator acts with the promises of its nodes
   };
 
   static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);
   void check_may_act(const Node& node, const protocol::Stamp& stamp, const Server& server, const char* what) const;
-  bool is_new(const Job& job, const protocol::Verdict& verdict);
+  bool is_new(const Job& job, const protocol::JobResult& job_result);
   void check_heard(const Prepared& round, const Key& key) const;
-  void check_carried(const Job& job, const Prepared& round, const Last& before) const;
+  void check_transferred(const Job& job, const Prepared& round, const Last& before) const;
   bool is_gone(protocol::AgentId agent) const;
 
   Simulation& simulation_;
   std::map<Key, Prepared> rounds_;
   std::map<Job, Last> last_;  // the last round that ran
-  std::map<Job, std::vector<protocol::Verdict>> given_;
+  std::map<Job, std::vector<protocol::JobResult>> given_;
   std::set<protocol::AgentId> leaving_;
 };
 

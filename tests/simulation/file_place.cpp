@@ -130,7 +130,7 @@ void FilePlace::perform(const Keeper::Write& effect) {
                        deliver(keeping_, [this](const RegisterAnswer& answer) { heard(keeper_.written(answer)); }));
 }
 
-void FilePlace::perform(const Keeper::Announce& effect) { server_.announce_at(effect.to.port); }
+void FilePlace::perform(const Keeper::Gossip& effect) { server_.gossip_at(effect.to.port); }
 
 void FilePlace::withdraw(std::function<void()> done) {
   if (!has_written_) return done();

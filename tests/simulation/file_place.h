@@ -54,7 +54,7 @@ class FilePlace {
   void perform(const Keeper::Effects& effects);
   void perform(const Keeper::Read&);
   void perform(const Keeper::Write& effect);
-  void perform(const Keeper::Announce& effect);
+  void perform(const Keeper::Gossip& effect);
   void perform(const Keeper::Withdrawn&);
 
   Simulation& simulation_;

@@ -135,42 +135,42 @@ void Invariants::sent(const Node& node, AgentId, const Stamp& stamp, const RunWo
 
 void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const EndJob& message,
                       const Server& server) {
-  const Verdict& verdict = message.verdict;
+  const JobResult& job_result = message.job_result;
   news_.insert(node.setup().job);
   told_.insert(agent);
-  first_given_.try_emplace({node.setup().job, stamp.incarnation, verdict.outcome, verdict.reason}, stamp.term);
+  first_given_.try_emplace({node.setup().job, stamp.incarnation, job_result.outcome, job_result.reason}, stamp.term);
   given_by_[{node.setup().job, stamp.incarnation}] = server.start_number();
-  if (verdict.restarts_used > node.setup().terms.max_restarts)
+  if (job_result.restarts_used > node.setup().terms.max_restarts)
     broken("restarts stay within the limit",
-           format("{} of {} in the verdict", verdict.restarts_used, node.setup().terms.max_restarts));
-  if (verdict.outcome == Verdict::Outcome::kSucceeded) {
+           format("{} of {} in the verdict", job_result.restarts_used, node.setup().terms.max_restarts));
+  if (job_result.outcome == JobResult::Outcome::kSucceeded) {
     const auto is_it = [&](const World& world) {
-      return world.job == node.setup().job && world.incarnation == stamp.incarnation && world.round == verdict.round &&
-             world.succeeded == world.world_size;
+      return world.job == node.setup().job && world.incarnation == stamp.incarnation &&
+             world.round == job_result.round && world.succeeded == world.world_size;
     };
     if (std::ranges::none_of(simulation_.workers().worlds(), is_it)) {
       broken("success is the success of every worker",
-             format("round {} is said to have succeeded to agent {:x}", verdict.round, agent));
+             format("round {} is said to have succeeded to agent {:x}", job_result.round, agent));
     }
   }
-  if (verdict.is_deterministic && verdict.restarts_used == 0)
+  if (job_result.is_deterministic && job_result.restarts_used == 0)
     broken("a deterministic failure has come twice", "no restart was used");
   Term& judge = judges_[{node.setup().job, stamp.incarnation}];
   judge = std::max(judge, stamp.term);
   // The last verdict counts: an earlier one may have been lost with its coordinator.
-  if (verdict.outcome == Verdict::Outcome::kFailed) {
+  if (job_result.outcome == JobResult::Outcome::kFailed) {
     told_of_failure_.insert(agent);
   } else {
     told_of_failure_.erase(agent);
   }
-  if (verdict.outcome == Verdict::Outcome::kFailed && verdict.reason.empty()) {
-    const auto silent = unanswered(node.setup().job, stamp.incarnation, verdict.round);
+  if (job_result.outcome == JobResult::Outcome::kFailed && job_result.reason.empty()) {
+    const auto silent = unanswered(node.setup().job, stamp.incarnation, job_result.round);
     if (!silent.empty())
       broken("a lost node is not charged",
              format("the job ends for a failed worker, but agent {:x} of round {} was lost before its stop was over",
-                    silent.front(), verdict.round));
-    if (verdict.restarts_used != node.setup().terms.max_restarts)
-      broken("every restart is used", format("{} of {}", verdict.restarts_used, node.setup().terms.max_restarts));
+                    silent.front(), job_result.round));
+    if (job_result.restarts_used != node.setup().terms.max_restarts)
+      broken("every restart is used", format("{} of {}", job_result.restarts_used, node.setup().terms.max_restarts));
   }
 }
 
@@ -191,7 +191,7 @@ void Invariants::one_acts() const {
     if (!server.is_up() || server.is_paused() || server.service() == nullptr) continue;
     for (const std::string& job : simulation_.job_names()) {
       const coordinator::Coordinator* const coordinator = server.find(job);
-      if (coordinator == nullptr || !coordinator->mandate().leads(server.clock_ms())) continue;
+      if (coordinator == nullptr || !coordinator->leadership().leads(server.clock_ms())) continue;
       const auto [other, is_only] = acting.try_emplace({job, coordinator->incarnation()}, &server);
       if (is_only) continue;
       broken("one coordinator acts at a time",
@@ -224,8 +224,8 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
       if (server.listener() != place.port || !server.is_up()) continue;
       const transport::Service& service = *server.service();
       const agent::Agent* const agent = server.node()->agent();
-      const bool may_know = service.is_door() ? agent != nullptr && agent->link().may_be_in_round()
-                                              : service.leaves_to_others(server.node()->setup().job);
+      const bool may_know = service.is_peer_port() ? agent != nullptr && agent->link().may_be_in_round()
+                                                   : service.leaves_to_others(server.node()->setup().job);
       if (service.jobs() == 0 && !may_know) continue;
       const coordinator::Coordinator* const job = service.find(server.node()->setup().job);
       if (job != nullptr && !job->round() && job->incarnation() != there->incarnation) continue;
@@ -235,7 +235,7 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
 }
 
 void Invariants::none_runs_twice() const {
-  if (simulation_.setup().failover == Setup::Failover::kOff || simulation_.setup().doors_are_shut) return;
+  if (simulation_.setup().failover == Setup::Failover::kOff || simulation_.setup().peer_ports_are_shut) return;
   // Two hear of each other by the process at the place where the nodes meet, or by their file.
   if (!simulation_.first_server().is_up() && !simulation_.setup().is_by_file()) return;
   std::map<std::string, Incarnation> found;
@@ -243,7 +243,7 @@ void Invariants::none_runs_twice() const {
     if (!server.is_up() || server.service() == nullptr) continue;
     for (const std::string& job : simulation_.job_names()) {
       const coordinator::Coordinator* const coordinator = server.find(job);
-      if (coordinator == nullptr || !coordinator->mandate().leads(server.clock_ms())) continue;
+      if (coordinator == nullptr || !coordinator->leadership().leads(server.clock_ms())) continue;
       const auto [known, is_first] = found.try_emplace(job, coordinator->incarnation());
       if (is_first || known->second == coordinator->incarnation()) continue;
       broken("no job goes on twice", format("incarnations {:x} and {:x} of job {} have coordinators", known->second,
@@ -395,7 +395,7 @@ bool Invariants::is_known(const std::string& job, const Begun& begun) const {
     if (!node->is_running() || node->setup().job != job || node->agent() == nullptr) return false;
     const protocol::AgentFacts facts = node->agent()->lifecycle().joins().facts;
     return node->agent()->link().own_incarnation() == begun.incarnation &&
-           std::pair(facts.carried.term(), facts.round) >= begun.last;
+           std::pair(facts.transferred.term(), facts.round) >= begun.last;
   };
   return std::ranges::any_of(simulation_.servers(), server_knows) ||
          std::ranges::any_of(simulation_.nodes(), node_knows);
@@ -439,14 +439,14 @@ void Invariants::workers_can_be_killed(const Node& node) {
 }
 
 void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
-  const Verdict& verdict = end.verdict;
+  const JobResult& job_result = end.job_result;
   if (!end.details.empty() &&
-      (verdict.outcome != Verdict::Outcome::kFailed || !end.details.starts_with("details of agent "))) {
+      (job_result.outcome != JobResult::Outcome::kFailed || !end.details.starts_with("details of agent "))) {
     broken("details are of the first failure",
-           format("node {} ends with: {}; {}", node.index(), text(verdict), end.details));
+           format("node {} ends with: {}; {}", node.index(), text(job_result), end.details));
   }
   news_.insert(node.setup().job);
-  if (node.has_workers() && verdict.left_behind.empty()) {
+  if (node.has_workers() && job_result.left_behind.empty()) {
     for (const WorkerId id : simulation_.workers().alive()) {
       const Worker& worker = simulation_.workers().at(id);
       if (worker.node == node.index() && worker.launch == node.launch())
@@ -454,40 +454,41 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
     }
   }
   // An agent that ends for a reason of its own says nothing about the job.
-  const bool gave_up =
-      verdict.reason.starts_with(agent::kLostCoordinator) || verdict.reason.starts_with(agent::kFoundNoCoordinator);
+  const bool gave_up = job_result.reason.starts_with(agent::kLostCoordinator) ||
+                       job_result.reason.starts_with(agent::kFoundNoCoordinator);
   if (gave_up && node.gave_up_in_vain()) {
     broken("who gives up had no chance",
-           format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
+           format("node {} ends with: {}; {}", node.index(), text(job_result), *node.gave_up_in_vain()));
   }
   if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
   // Its workers have succeeded, and it has waited for the others long enough. They may fail after that.
-  if (verdict.outcome == Verdict::Outcome::kSucceeded && !told_.contains(node.agent_id())) return;
+  if (job_result.outcome == JobResult::Outcome::kSucceeded && !told_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
   // The job was started again and stopped by an operator before it met a node of the earlier start, which has a
   // verdict.
   const bool was_in_no_round = node.agent()->lifecycle().joins().facts.membership == 0;
-  const bool was_ordered = verdict.outcome == Verdict::Outcome::kStopped && verdict.reason == "stopped by an operator";
+  const bool was_ordered =
+      job_result.outcome == JobResult::Outcome::kStopped && job_result.reason == "stopped by an operator";
   if (was_in_no_round && was_ordered) return;
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
   // A coordinator that is cut off from most nodes may end the job for the others, while those have another one. Its
   // verdict may be passed on by a later one.
-  const auto given = first_given_.find({node.setup().job, incarnation, verdict.outcome, verdict.reason});
+  const auto given = first_given_.find({node.setup().job, incarnation, job_result.outcome, job_result.reason});
   const Term by = given != first_given_.end() ? given->second : link.term();
   const Term elected = simulation_.setup().moves() ? by : 0;
   auto& outcomes = outcomes_[{node.setup().job, incarnation}][elected];
-  const bool is_another = !outcomes.empty() && !outcomes.contains(verdict.outcome);
+  const bool is_another = !outcomes.empty() && !outcomes.contains(job_result.outcome);
   // Only this agent has the verdict of a coordinator that died, and it was cut off until another one had ended the job.
   const auto judge = judges_.find({node.setup().job, incarnation});
   if (is_another && judge != judges_.end() && judge->second > link.term()) {
     if (!node.gave_up_in_vain()) return;
     broken("who gives up had no chance",
-           format("node {} ends with: {}; {}", node.index(), text(verdict), *node.gave_up_in_vain()));
+           format("node {} ends with: {}; {}", node.index(), text(job_result), *node.gave_up_in_vain()));
   }
-  outcomes[verdict.outcome] = node.index();
+  outcomes[job_result.outcome] = node.index();
   if (outcomes.size() > 1) {
     broken("one verdict for all",
-           format("node {} ends with: {}; node {} with another", node.index(), text(verdict),
+           format("node {} ends with: {}; node {} with another", node.index(), text(job_result),
                   outcomes.begin()->second == node.index() ? outcomes.rbegin()->second : outcomes.begin()->second));
   }
 }
@@ -499,7 +500,7 @@ void Invariants::look_for_witnesses() {
     };
     if (std::ranges::any_of(simulation_.servers(), gave_it)) continue;
     const auto heard = [&](const auto& node) {
-      return node->is_running() && node->setup().job == key.first && node->agent()->lifecycle().has_verdict() &&
+      return node->is_running() && node->setup().job == key.first && node->agent()->lifecycle().has_job_result() &&
              node->agent()->link().own_incarnation() == key.second;
     };
     if (std::ranges::none_of(simulation_.nodes(), heard)) outcomes_.erase(key);

@@ -138,7 +138,7 @@ class Invariants {
   std::map<std::pair<std::string, protocol::Incarnation>, std::map<protocol::RoundNumber, int>> counts_;  // of restarts
   std::map<std::string, std::vector<Begun>> begun_;                                                       // by job
   std::map<std::pair<std::string, protocol::Incarnation>,
-           std::map<protocol::Term, std::map<protocol::Verdict::Outcome, int>>>
+           std::map<protocol::Term, std::map<protocol::JobResult::Outcome, int>>>
       outcomes_;
   std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last verdict
   std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // verdicts: Server::start_number()
@@ -146,7 +146,7 @@ class Invariants {
   std::map<std::tuple<std::string, protocol::Incarnation, std::uint64_t>, std::string> details_;
   std::set<protocol::AgentId> told_;  // the verdict
   // The term of the coordinator that gave a verdict first, by the verdict.
-  std::map<std::tuple<std::string, protocol::Incarnation, protocol::Verdict::Outcome, std::string>, protocol::Term>
+  std::map<std::tuple<std::string, protocol::Incarnation, protocol::JobResult::Outcome, std::string>, protocol::Term>
       first_given_;
   std::set<protocol::AgentId> told_of_failure_;
   std::map<std::uint16_t, protocol::AgentId> stores_;  // by port: the agent that opened it

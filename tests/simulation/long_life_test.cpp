@@ -74,8 +74,8 @@ class Job {
     now_ms_ = std::max(now_ms_, until_ms);
   }
 
-  bool ended() const { return verdict_.has_value(); }
-  const protocol::Verdict& verdict() const { return *verdict_; }
+  bool ended() const { return job_result_.has_value(); }
+  const protocol::JobResult& job_result() const { return *job_result_; }
   int rounds() const { return rounds_; }
   int failures() const { return failures_; }
   int killed() const { return killed_; }
@@ -238,8 +238,8 @@ class Job {
   }
 
   void perform(const agent::Finish& effect) {
-    must(!verdict_ && groups_left_ == 0 && store_port_ == 0, "the end comes once, when all is gone");
-    verdict_ = effect.verdict;
+    must(!job_result_ && groups_left_ == 0 && store_port_ == 0, "the end comes once, when all is gone");
+    job_result_ = effect.job_result;
   }
 
   void perform(const agent::CheckNode&) { must(false, "nothing is checked here"); }
@@ -334,7 +334,7 @@ class Job {
   int failed_first_ = -1;
   int failures_ = 0;
   int killed_ = 0;  // how often SIGKILL was sent
-  std::optional<protocol::Verdict> verdict_;
+  std::optional<protocol::JobResult> job_result_;
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -366,10 +366,10 @@ TEST_CASE("a day with a crash every second is 86,400 rounds in order, and memory
 
   REQUIRE(job.ended());
   CHECK(job.rounds() == kCrashes);
-  CHECK(job.verdict().outcome == protocol::Verdict::Outcome::kFailed);
-  CHECK(job.verdict().restarts_used == kCrashes - 1);
-  CHECK(!job.verdict().failures.empty());
-  CHECK(!job.verdict().failures.front().stopped_by_us);
+  CHECK(job.job_result().outcome == protocol::JobResult::Outcome::kFailed);
+  CHECK(job.job_result().restarts_used == kCrashes - 1);
+  CHECK(!job.job_result().failures.empty());
+  CHECK(!job.job_result().failures.front().stopped_by_us);
   CHECK(job.killed() > kCrashes / 20);
   std::printf("%d rounds, %d workers failed or were stopped, %d times by SIGKILL; seed %llu\n", job.rounds(),
               job.failures(), job.killed(), static_cast<unsigned long long>(seed_of_this_run()));
@@ -389,7 +389,7 @@ TEST_CASE("a job whose workers end well after as many crashes as it has restarts
   job.run_until(std::int64_t{kCrashes + 2} * kSecondMs);
   REQUIRE(job.ended());
   CHECK(job.rounds() == kCrashes + 1);
-  CHECK(job.verdict().outcome == protocol::Verdict::Outcome::kSucceeded);
-  CHECK(job.verdict().restarts_used == kCrashes);
-  CHECK(job.verdict().failures.empty());
+  CHECK(job.job_result().outcome == protocol::JobResult::Outcome::kSucceeded);
+  CHECK(job.job_result().restarts_used == kCrashes);
+  CHECK(job.job_result().failures.empty());
 }

@@ -51,11 +51,11 @@ void Node::start() {
   if (serves_others_) leave();
   process_.start();
   agent_id_ = protocol::random_id(random_.next());
-  verdict_.reset();
+  job_result_.reset();
   was_signalled_ = guardian_is_lost_ = false;
   awaiting_all_gone_ = false;
   connection_ = 0;
-  door_is_ = {};
+  peer_port_is_ = {};
   at_home_ = setup_.hosts_coordinator;
   trying_ = serves_others_ = false;
   ++timer_;
@@ -67,7 +67,7 @@ void Node::start() {
                                .logs = setup_.logs,
                                .agent = agent_id_,
                                .address = setup_.address,
-                               .addresses = has_door() ? setup_.address : "",
+                               .addresses = has_peer_port() ? setup_.address : "",
                                .node_rank = setup_.claimed_rank,
                                .hosts_coordinator = false,  // until the connection says so
                                .coordinator_may_move = server_ != nullptr,
@@ -102,7 +102,7 @@ void Node::start() {
   }
   if (simulation_.trace().is_read())
     simulation_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
-  if (has_door()) server_->open_door(setup_.job, agent_id_);
+  if (has_peer_port()) server_->open_peer_port(setup_.job, agent_id_);
   simulation_.process_changes();
   reach_.begin(simulation_.now_ms());
   link_is_over_ = false;
@@ -142,9 +142,9 @@ void Node::on(const agent::AgentEvent& event, std::uint32_t launch) {
   }
   if (!process_.is_alive() || process_.launch() != launch) return;
   tell_guardian();
-  renew_door();
+  renew_peer_port();
   const bool has_coordinator = server_ != nullptr && server_->find(setup_.job) != nullptr;
-  if (has_door() && agent_->link().supports_own() && !has_coordinator) on(agent::OwnCoordinatorOver{});
+  if (has_peer_port() && agent_->link().votes_for_own() && !has_coordinator) on(agent::OwnCoordinatorOver{});
 }
 
 void Node::on_later(Ms delay_ms, agent::AgentEvent event) {
@@ -295,9 +295,9 @@ void Node::all_gone_if_so() {
 }
 
 void Node::finish(const agent::Finish& end) {
-  verdict_ = end.verdict;
+  job_result_ = end.job_result;
   if (simulation_.trace().is_read())
-    simulation_.line(format("node {}: is done: {} ({})", index_, text(end.verdict), end.details));
+    simulation_.line(format("node {}: is done: {} ({})", index_, text(end.job_result), end.details));
   if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
   connection_ = 0;
   serves_others_ = server_ != nullptr && server_->is_up() && !guardian_is_lost_;
@@ -355,18 +355,18 @@ void Node::connect(ListenerId to, bool is_home) {
   simulation_.connects(connection_, *this, to);
 }
 
-void Node::renew_door() {
-  if (!has_door() || !server_->is_up()) return;
+void Node::renew_peer_port() {
+  if (!has_peer_port() || !server_->is_up()) return;
   const agent::Link& link = agent_->link();
-  transport::DoorIs door{
+  transport::PeerPortIs peer_port{
       .job = setup_.job, .opens_ms = link.may_elect_from_ms(local_ms()), .belongs = link.may_be_in_round()};
   if (link.hears_coordinator(local_ms()) && !at_home_) {
-    door.addresses = setup_.address;  // the port says where
-    door.port = static_cast<std::uint16_t>(connects_to_);
-    door.term = link.term();
+    peer_port.addresses = setup_.address;  // the port says where
+    peer_port.port = static_cast<std::uint16_t>(connects_to_);
+    peer_port.term = link.term();
   }
-  if (door == std::exchange(door_is_, door)) return;
-  server_->set_door(door);
+  if (peer_port == std::exchange(peer_port_is_, peer_port)) return;
+  server_->set_peer_port(peer_port);
 }
 
 void Node::has_tried(discovery::Tried how) {
@@ -376,7 +376,7 @@ void Node::has_tried(discovery::Tried how) {
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
   agent::LinkConnected connected{.local = at_home_, .may_begin = may_begin_};
-  if (has_door()) connected.door = static_cast<std::uint16_t>(server_->listener());
+  if (has_peer_port()) connected.peer_port = static_cast<std::uint16_t>(server_->listener());
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {
@@ -420,14 +420,14 @@ void Node::watch_link() {
   const Ms now_ms = simulation_.now_ms();
   if (link.attached()) reach_.attached(now_ms);
   if (std::exchange(was_attached_, link.attached()) && !was_attached_) lost_ms_ = now_ms;
-  reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_verdict(), now_ms);
+  reach_.is_free(workers_.empty() || agent_->lifecycle().is_idle() || agent_->lifecycle().has_job_result(), now_ms);
   if (link_is_over_ || link.next_deadline_ms({})) return;
   link_is_over_ = true;
   const bool belongs = link.own_incarnation() != 0;
-  if (has_door()) {  // it may have found candidates only
+  if (has_peer_port()) {  // it may have found candidates only
     const Ms long_enough_ms =
         2 * simulation_.setup().loss_timeout_ms + 4'000 + 100 * simulation_.network().longest_way_ms();
-    if (belongs && !simulation_.setup().doors_are_shut)
+    if (belongs && !simulation_.setup().peer_ports_are_shut)
       chance_ = simulation_.company().chance(*this, now_ms - long_enough_ms);
     return;
   }
@@ -477,10 +477,10 @@ void Node::guardian_kills() {
 
 // A coordinator on this node ends with it: those who may succeed it are told.
 std::vector<ListenerId> Node::listeners() const {
-  if (!has_door() || !at_home_) return {connects_to_};
+  if (!has_peer_port() || !at_home_) return {connects_to_};
   std::vector<ListenerId> out;
-  for (const protocol::Successor& successor : agent_->link().successors()) {
-    if (successor.agent != agent_id_) out.push_back(static_cast<ListenerId>(successor.port));
+  for (const protocol::NextLeader& next_leader : agent_->link().next_leaders()) {
+    if (next_leader.agent != agent_id_) out.push_back(static_cast<ListenerId>(next_leader.port));
   }
   return out;
 }

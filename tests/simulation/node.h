@@ -42,7 +42,7 @@ class Node : public ConnectionOwner {
   // A new elastic-run of the same command line, with another agent id.
   void start();
   // Where any node may succeed the coordinator: this node's door.
-  void set_door(Server& server) { server_ = &server; }
+  void set_peer_port(Server& server) { server_ = &server; }
   // Where the nodes meet by a file: that.
   void set_entries(EntryRegister& entries) { entries_ = &entries; }
 
@@ -87,7 +87,7 @@ class Node : public ConnectionOwner {
   }
   std::uint32_t launch() const { return process_.launch(); }
   // The verdict of the last elastic-run here that ended by itself.
-  const std::optional<protocol::Verdict>& verdict() const { return verdict_; }
+  const std::optional<protocol::JobResult>& job_result() const { return job_result_; }
   bool was_signalled() const { return was_signalled_; }
   bool lost_its_guardian() const { return guardian_is_lost_; }
   // No process is left that could end the workers when the lease is over.
@@ -129,8 +129,8 @@ class Node : public ConnectionOwner {
   void serve_others();
   void leave();
   void look_for_coordinator(const agent::Link::Connect& effect);
-  bool has_door() const { return server_ != nullptr; }
-  void renew_door();
+  bool has_peer_port() const { return server_ != nullptr; }
+  void renew_peer_port();
   void connect(ListenerId to, bool is_home);
   void has_tried(discovery::Tried how);
   Reach::Times times() const;
@@ -160,7 +160,7 @@ class Node : public ConnectionOwner {
   bool may_begin_ = true;     // the job, where that leads
   ListenerId connects_to_ = 0;
   std::size_t attempts_ = 0;  // at the endpoint
-  transport::DoorIs door_is_;
+  transport::PeerPortIs peer_port_is_;
   Server* server_ = nullptr;
   EntryRegister* entries_ = nullptr;
   std::unique_ptr<FilePlace> place_;  // if entries_ is set
@@ -171,7 +171,7 @@ class Node : public ConnectionOwner {
   std::vector<WorkerId> workers_;  // those alive, of any launch of the agent
   bool awaiting_all_gone_ = false;
   std::optional<protocol::RoundNumber> store_of_;
-  std::optional<protocol::Verdict> verdict_;
+  std::optional<protocol::JobResult> job_result_;
   Reach reach_;
   bool link_is_over_ = false;
   bool was_attached_ = false;

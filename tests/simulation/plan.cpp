@@ -11,19 +11,19 @@ using protocol::FrameType;
 
 namespace {
 
-constexpr FrameType kFrames[] = {FrameType::kHello,        FrameType::kChallenge,    FrameType::kWelcome,
-                                 FrameType::kKeepAlive,    FrameType::kKept,         FrameType::kNodeJoins,
-                                 FrameType::kStoreIsOpen,  FrameType::kWorkerFailed, FrameType::kWorkersSucceeded,
-                                 FrameType::kNodeStopped,  FrameType::kNodeLeaves,   FrameType::kCheckDone,
-                                 FrameType::kVerdictHeard, FrameType::kPrepareRound, FrameType::kRunWorkers,
-                                 FrameType::kStopWorkers,  FrameType::kEndJob,       FrameType::kRunCheck,
-                                 FrameType::kDismiss,      FrameType::kRejected,     FrameType::kPrepareRound,
-                                 FrameType::kStopWorkers,  FrameType::kNodeStopped,  FrameType::kEndJob};
+constexpr FrameType kFrames[] = {FrameType::kHello,          FrameType::kChallenge,    FrameType::kWelcome,
+                                 FrameType::kKeepAlive,      FrameType::kLeaseGrant,   FrameType::kNodeJoins,
+                                 FrameType::kStoreIsOpen,    FrameType::kWorkerFailed, FrameType::kWorkersSucceeded,
+                                 FrameType::kNodeStopped,    FrameType::kNodeLeaves,   FrameType::kCheckDone,
+                                 FrameType::kJobResultHeard, FrameType::kPrepareRound, FrameType::kRunWorkers,
+                                 FrameType::kStopWorkers,    FrameType::kEndJob,       FrameType::kRunCheck,
+                                 FrameType::kDismiss,        FrameType::kRejected,     FrameType::kPrepareRound,
+                                 FrameType::kStopWorkers,    FrameType::kNodeStopped,  FrameType::kEndJob};
 
-constexpr JobState kEntered[] = {JobState::kForming,  JobState::kFormingAgain, JobState::kRebuilding,
+constexpr JobState kEntered[] = {JobState::kForming,  JobState::kFormingAgain, JobState::kRecovery,
                                  JobState::kChecking, JobState::kPreparing,    JobState::kRunning,
                                  JobState::kStopping, JobState::kEnding,       JobState::kNoJob,
-                                 JobState::kStopping, JobState::kFormingAgain, JobState::kRebuilding};
+                                 JobState::kStopping, JobState::kFormingAgain, JobState::kRecovery};
 
 // The effects of an agent's life cycle.
 template <class T, std::size_t I = 0>
@@ -188,7 +188,7 @@ void add_double_losses(FaultPlan& plan, const Setup& setup) {
   fault.comes_back = random.chance(40);
   fault.extra = 1;
   plan.faults.push_back(fault);
-  fault.trigger.state = JobState::kRebuilding;
+  fault.trigger.state = JobState::kRecovery;
   fault.trigger.nth = 1;
   fault.delay_ms = random.range(0, setup.loss_timeout_ms / 2);
   if (random.chance(40)) plan.faults.push_back(fault);

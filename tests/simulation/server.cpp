@@ -31,19 +31,19 @@ class PlannedCheck : public health::CheckPlan {
     }
     return orders;
   }
-  std::vector<Unfit> unfit(const std::vector<health::CheckNode>& nodes,
-                           const std::vector<health::CheckResults>& results) const override {
-    std::vector<Unfit> unfit;
+  std::vector<Unhealthy> unhealthy(const std::vector<health::CheckNode>& nodes,
+                                   const std::vector<health::CheckResults>& results) const override {
+    std::vector<Unhealthy> unhealthy;
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
       const auto some = [&](const char* word) {
         return std::ranges::any_of(results, [&](const auto& phase) { return phase.at(rank) == word; });
       };
       if (some("bad"))
-        unfit.push_back({static_cast<int>(rank), "its probe failed"});
+        unhealthy.push_back({static_cast<int>(rank), "its probe failed"});
       else if (some("slow"))
-        unfit.push_back({static_cast<int>(rank), "its probe is slow", Unfit::Kind::kStraggler});
+        unhealthy.push_back({static_cast<int>(rank), "its probe is slow", Unhealthy::Kind::kStraggler});
     }
-    return unfit;
+    return unhealthy;
   }
 
  private:
@@ -63,27 +63,27 @@ Ms Server::now_ms() const { return node_ != nullptr ? node_->local_ms() : simula
 void Server::start() {
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
-         .own_process = protocol::Successor{protocol::random_id(random_.next()), -1, "10.9.9.9",
-                                            static_cast<std::uint16_t>(listener_)},
+         .own_process = protocol::NextLeader{protocol::random_id(random_.next()), -1, "10.9.9.9",
+                                             static_cast<std::uint16_t>(listener_)},
          .random = [this] { return random_.next(); },
          .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
 }
 
-void Server::open_door(const std::string& job, protocol::AgentId own) {
+void Server::open_peer_port(const std::string& job, protocol::AgentId own) {
   if (!is_at_endpoint_) listener_ = simulation_.network().add_listener(node_->host(), *this);
   job_ = job;
   own_ = own;
   may_begin_ = is_at_endpoint_;
-  serve_door();
+  serve_peer_port();
 }
 
-void Server::serve_door() {
+void Server::serve_peer_port() {
   serve({.lease = {simulation_.setup().loss_timeout_ms},
          .secret = kSecret,
          .only_job = is_at_endpoint_ ? "" : job_,
          .own_agent = own_,
-         .is_door = !may_begin_,
+         .is_peer_port = !may_begin_,
          .random = [this] { return random_.next(); },
          .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
@@ -94,7 +94,7 @@ bool Server::begin_jobs(bool may_begin) {
   if (!service_ || service_->jobs() > 0) return false;
   crash();
   may_begin_ = may_begin;
-  serve_door();
+  serve_peer_port();
   return true;
 }
 
@@ -106,9 +106,9 @@ std::optional<discovery::Entry> Server::entry() const {
   return entry;
 }
 
-void Server::announce_at(ListenerId where) {
-  auto what = service_ ? service_->announcement(job_) : std::nullopt;
-  if (what && !simulation_.setup().doors_are_shut) announce(*std::move(what), where);
+void Server::gossip_at(ListenerId where) {
+  auto what = service_ ? service_->gossip(job_) : std::nullopt;
+  if (what && !simulation_.setup().peer_ports_are_shut) gossip(*std::move(what), where);
 }
 
 void Server::serve(transport::ServiceSettings settings) {
@@ -116,7 +116,7 @@ void Server::serve(transport::ServiceSettings settings) {
   started_ms_ = simulation_.now_ms();
   timer_at_ms_.reset();
   ++timer_;
-  announces_ = false;
+  gossips_ = false;
   when_idle_ = nullptr;
   askers_.clear();
   {
@@ -263,7 +263,7 @@ void Server::on(const transport::ServiceEvent& event) {
   check_askers();
   simulation_.coordinator_has_acted(*this);
   plan_timer();
-  plan_to_announce();
+  plan_to_gossip();
   if (service_ && node_ != nullptr) {
     const transport::Lead lead = service_->lead_of(job_);
     if (std::exchange(lead_, lead) != lead) node_->lead_changes();
@@ -283,25 +283,26 @@ void Server::perform(transport::ServiceEffect& effect) {
     simulation_.trace().add(log->text);
     simulation_.coordinator_logs(*this, log->job, log->text);
     if (simulation_.trace().is_read()) simulation_.line(format("{}: {}: {}", name(), log->job, log->text));
-  } else if (const auto* door = std::get_if<transport::TryDoorOf>(&effect)) {
-    try_door(*door);
-  } else if (auto* announce_to = std::get_if<transport::AnnounceTo>(&effect)) {
-    const auto where = static_cast<ListenerId>(announce_to->port);
-    if (!simulation_.setup().doors_are_shut) announce(std::move(announce_to->what), where);
+  } else if (const auto* peer_port = std::get_if<transport::TryPeerPortOf>(&effect)) {
+    try_peer_port(*peer_port);
+  } else if (auto* gossip_to = std::get_if<transport::GossipTo>(&effect)) {
+    const auto where = static_cast<ListenerId>(gossip_to->port);
+    if (!simulation_.setup().peer_ports_are_shut) gossip(std::move(gossip_to->what), where);
   } else if (const auto* stacks = std::get_if<transport::StacksAnswered>(&effect)) {
     tell_stacks(*stacks);
   }
 }
 
-void Server::try_door(const transport::TryDoorOf& door) {
+void Server::try_peer_port(const transport::TryPeerPortOf& peer_port) {
   const std::uint32_t launch = process_.launch();
-  const auto answered = [this, launch, door](bool is_open) {
+  const auto answered = [this, launch, peer_port](bool is_open) {
     if (launch != process_.launch()) return;
-    process_.run(false, [this, door, is_open] {
-      on(transport::DoorAnswered{door.job, {door.door.agent, is_open ? door.door.addresses : ""}});
+    process_.run(false, [this, peer_port, is_open] {
+      on(transport::PeerPortAnswered{peer_port.job,
+                                     {peer_port.peer_port.agent, is_open ? peer_port.peer_port.addresses : ""}});
     });
   };
-  if (simulation_.setup().doors_are_shut) return simulation_.timeline().after(1, [answered] { answered(false); });
+  if (simulation_.setup().peer_ports_are_shut) return simulation_.timeline().after(1, [answered] { answered(false); });
   const auto is_answered = std::make_shared<bool>(false);
   visits_.emplace_back(
       [this, answered, is_answered](ConnectionId id, bool is_made) {
@@ -310,30 +311,30 @@ void Server::try_door(const transport::TryDoorOf& door) {
       },
       nullptr);
   auto& network = simulation_.network();
-  (void)network.connect(network.host_of(listener_), visits_.back(), static_cast<ListenerId>(door.door.port));
-  simulation_.timeline().after(coordinator::Doors::kAnswerMs, [answered, is_answered] {
+  (void)network.connect(network.host_of(listener_), visits_.back(), static_cast<ListenerId>(peer_port.peer_port.port));
+  simulation_.timeline().after(coordinator::PeerPorts::kAnswerMs, [answered, is_answered] {
     if (!std::exchange(*is_answered, true)) answered(false);
   });
 }
 
-void Server::plan_to_announce() {
+void Server::plan_to_gossip() {
   const bool may_move = simulation_.setup().moves() && !simulation_.setup().is_by_file() && node_ != nullptr;
-  if (!may_move || announces_ || service_->jobs() == 0 || listener_ == simulation_.first_server().listener()) return;
-  announces_ = true;
+  if (!may_move || gossips_ || service_->jobs() == 0 || listener_ == simulation_.first_server().listener()) return;
+  gossips_ = true;
   const Ms pause_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.renewal_ms();
   simulation_.timeline().at(node_->when_shows(now_ms() + pause_ms), [this, launch = process_.launch()] {
     if (launch != process_.launch()) return;
     process_.run(true, [this] {
-      announces_ = false;
+      gossips_ = false;
       if (!service_) return;
-      announce_at(simulation_.first_server().listener());
-      plan_to_announce();
+      gossip_at(simulation_.first_server().listener());
+      plan_to_gossip();
     });
   });
 }
 
-void Server::announce(protocol::Introduction what, ListenerId where) {
-  if (what.announces->port == 0) what.announces->port = static_cast<std::uint16_t>(listener_);
+void Server::gossip(protocol::Introduction what, ListenerId where) {
+  if (what.gossips->port == 0) what.gossips->port = static_cast<std::uint16_t>(listener_);
   const auto session = std::make_shared<protocol::AgentSession>(std::move(what), kSecret, nonce());
   auto& network = simulation_.network();
   visits_.emplace_back(

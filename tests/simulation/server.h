@@ -35,15 +35,15 @@ class Server : public ConnectionOwner {
   void set_listener(ListenerId listener) { listener_ = listener, is_at_endpoint_ = true; }
   void start();
   // A node's door, for this job, beside this agent. If it has a listener already, it is at the endpoint.
-  void open_door(const std::string& job, protocol::AgentId own);
-  void set_door(const transport::DoorIs& door) { on(door); }
+  void open_peer_port(const std::string& job, protocol::AgentId own);
+  void set_peer_port(const transport::PeerPortIs& peer_port) { on(peer_port); }
   void agent_has_ended() { on(transport::AgentEnded{}); }
   // Where the nodes meet by a file: jobs may begin at this door, or may not any more. False: it is in use.
   bool begin_jobs(bool may_begin);
   // What the file is to say of the door's job; nothing: its leader is not here.
   std::optional<discovery::Entry> entry() const;
   // The leader here announces itself there.
-  void announce_at(ListenerId where);
+  void gossip_at(ListenerId where);
   // Calls `done` once it has no connection any more, perhaps at once.
   void when_idle(std::function<void()> done);
   // The process dies as by SIGKILL: the kernel closes its connections.
@@ -83,16 +83,16 @@ class Server : public ConnectionOwner {
   std::string name() const;  // for the trace
   void end();
   void serve(transport::ServiceSettings settings);
-  void serve_door();
+  void serve_peer_port();
   std::unique_ptr<health::CheckPlan> make_recorded_check();
   void on(const transport::ServiceEvent& event);
   void perform(transport::ServiceEffect& effect);
   void plan_timer();
   void tell_stacks(const transport::StacksAnswered& answer);
   void check_askers() const;
-  void try_door(const transport::TryDoorOf& door);
-  void plan_to_announce();
-  void announce(protocol::Introduction what, ListenerId where);
+  void try_peer_port(const transport::TryPeerPortOf& peer_port);
+  void plan_to_gossip();
+  void gossip(protocol::Introduction what, ListenerId where);
   protocol::Nonce nonce();
 
   Simulation& simulation_;
@@ -114,7 +114,7 @@ class Server : public ConnectionOwner {
   // Who waits for stacks, with the latest time of the answer by this clock; nothing: the process was stopped meanwhile.
   std::map<transport::StacksDesk::Ticket, std::optional<Ms>> askers_;
   transport::StacksDesk::Ticket last_ticket_ = 0;
-  bool announces_ = false;  // a timer of announcements runs
+  bool gossips_ = false;  // a timer of announcements runs
   std::deque<Visit> visits_;
 };
 

@@ -41,7 +41,7 @@ protocol::JobRules rules_of(Random& random) {
   rules.scale_up_after_ms = random.range(50, 1000);
   rules.node_losses = random.chance(30) ? -1 : random.number(1, 4);
   rules.loss_window_ms = random.range(5, 60) * 1000;
-  rules.keep_out_ms = random.range(1, 6) * 1000;
+  rules.quarantine_ms = random.range(1, 6) * 1000;
   rules.job_losses = random.chance(60) ? 0 : random.chance(50) ? -1 : random.number(1, 6);
   return rules;
 }
@@ -58,8 +58,8 @@ void let_nodes_succeed(Setup& setup, Random random, bool by_file) {
                    : at_node0 ? Setup::Failover::kFromNode0
                               : Setup::Failover::kFromAlone;
   setup.hosted = false;
-  setup.doors_are_shut = random.chance(4);
-  setup.lists_hosts = setup.jobs == 1 && !by_file && !setup.doors_are_shut && random.chance(40);
+  setup.peer_ports_are_shut = random.chance(4);
+  setup.lists_hosts = setup.jobs == 1 && !by_file && !setup.peer_ports_are_shut && random.chance(40);
   for (NodeSetup& node : setup.nodes) {
     node.hosts_coordinator = false;
     node.rules.failover = protocol::JobRules::Failover::kMajority;
@@ -173,7 +173,7 @@ std::string text(const Setup& setup) {
       first.terms.max_nodes, first.terms.node_unit, first.terms.max_restarts, setup.loss_timeout_ms,
       setup.longest_delay_ms, setup.check_phases,
       setup.is_by_file()                              ? "by a file, with successors"
-      : setup.doors_are_shut                          ? "with successors, behind firewalls"
+      : setup.peer_ports_are_shut                     ? "with successors, behind firewalls"
       : setup.failover == Setup::Failover::kFromNode0 ? "on node 0, with successors"
       : setup.failover == Setup::Failover::kFromAlone ? "alone, with successors"
       : setup.hosted                                  ? "on node 0"

@@ -56,8 +56,8 @@ struct Setup {
   // its own, or in that of node 0, or of whichever node writes its entry into the file first; then `hosted` is not set.
   enum class Failover { kOff, kFromAlone, kFromNode0, kByFile };
   Failover failover = Failover::kOff;
-  bool lists_hosts = false;     // with failover: the endpoint names further nodes, at which newcomers ask, too
-  bool doors_are_shut = false;  // the same: no firewall lets anybody in but at the endpoint's host
+  bool lists_hosts = false;          // with failover: the endpoint names further nodes, at which newcomers ask, too
+  bool peer_ports_are_shut = false;  // the same: no firewall lets anybody in but at the endpoint's host
   // Any node may be the host of its job's coordinator.
   bool moves() const { return failover != Failover::kOff; }
   bool is_by_file() const { return failover == Failover::kByFile; }

@@ -59,7 +59,7 @@ Node& Simulation::add_node(NodeSetup setup) {
   if (setup_.failover != Setup::Failover::kOff) {
     const auto number = static_cast<std::uint32_t>(servers_.size());
     servers_.emplace_back(*this, number, &node, Random(setup_.seed, kOfServers + number));
-    node.set_door(servers_.back());
+    node.set_peer_port(servers_.back());
   }
   if (setup_.is_by_file()) {
     const auto entries =
@@ -77,8 +77,8 @@ Node& Simulation::add_node(NodeSetup setup) {
 
 Server& Simulation::endpoint(std::size_t attempt) {
   if (!setup_.lists_hosts || attempt % 2 == 0) return first_server();
-  Server& door = *nodes_[attempt / 2 % nodes_.size()]->server();
-  return door.listener() == 0 ? first_server() : door;  // it was never started
+  Server& peer_port = *nodes_[attempt / 2 % nodes_.size()]->server();
+  return peer_port.listener() == 0 ? first_server() : peer_port;  // it was never started
 }
 
 void Simulation::begin() {
@@ -321,7 +321,7 @@ Server* Simulation::server_of(const std::string& job) {
   for (Server& server : servers_) {
     const coordinator::Coordinator* const coordinator = server.is_up() ? server.find(job) : nullptr;
     if (coordinator == nullptr) continue;
-    if (!coordinator->mandate().stands()) return &server;
+    if (!coordinator->leadership().is_candidate()) return &server;
     found = &server;
   }
   return found != nullptr ? found : first_server().is_up() ? &first_server() : nullptr;
@@ -386,7 +386,7 @@ JobState Simulation::state_of(const std::string& job) {
   if (coordinator == nullptr) return JobState::kNoJob;
   switch (coordinator->state()) {
     case State::kForming: return coordinator->round() ? JobState::kFormingAgain : JobState::kForming;
-    case State::kRebuilding: return JobState::kRebuilding;
+    case State::kRecovery: return JobState::kRecovery;
     case State::kPreparing:
       return setup_.check_phases > 0 && coordinator->is_checking() ? JobState::kChecking : JobState::kPreparing;
     case State::kRunning: return JobState::kRunning;

@@ -123,8 +123,8 @@ class Driver {
     std::string text;
     line >> address >> port >> text;
     const auto to = process::socket_address(address, port);
-    if (to) link_.set_farewell(std::array{*to}, bytes_of(text));
-    if (!to) link_.set_farewell({}, {});
+    if (to) link_.set_death_notice(std::array{*to}, bytes_of(text));
+    if (!to) link_.set_death_notice({}, {});
     answer("word");
   }
 

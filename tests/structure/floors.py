@@ -55,7 +55,7 @@ ROOMS = {
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "rendezvous/events", "rendezvous/trace", "src/report", "src/status", "src/net/http",
     "rendezvous/membership", "rendezvous/protocol", "rendezvous/election", "rendezvous/discovery",
-    "rendezvous/transport/announcements", "rendezvous/transport/limits", "rendezvous/transport/service",
+    "rendezvous/transport/leader_gossip", "rendezvous/transport/limits", "rendezvous/transport/service",
     "rendezvous/transport/service_introductions", "rendezvous/transport/service_stacks", "rendezvous/transport/stacks_desk",
     "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",

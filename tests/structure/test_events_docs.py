@@ -21,11 +21,11 @@ TELLING = [
 ELSEWHERE = {
     "src/base/log.cpp": [r'\bwarning\("(\w+)", text\)', r'\bcritical\("(\w+)", text\)'],
     "rendezvous/coordinator/coordinator_events.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"',
-                              r'kNode\w+ = "(\w+)"', r'k(?:OperatorOrder|NoSuccessor|NoTrainingPort|RulesDiffer|StacksCollected) = "(\w+)"'],
+                              r'kNode\w+ = "(\w+)"', r'k(?:OperatorOrder|NoNextLeader|NoTrainingPort|RulesDiffer|StacksCollected) = "(\w+)"'],
 }
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
-FIELD_FILES = ["rendezvous/events/narrator.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
+FIELD_FILES = ["rendezvous/events/node_event_log.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
                "cli/run/events_file.cpp", "cli/run/hang_reporter.cpp", "cli/run/file_timers.cpp", "cli/run/tuning_host.cpp", "rendezvous/events/event_line.cpp", "cli/run/launch.cpp",
                "rendezvous/transport/meeting_place.cpp", "rendezvous/transport/coordinator_server.cpp", "rendezvous/coordinator/coordinator_notes.cpp",
                "rendezvous/events/event_commands.cpp"]

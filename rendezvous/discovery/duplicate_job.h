@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rendezvous/protocol/messages.h"
+
+namespace elastic::discovery {
+
+// What a coordinator does about another one that runs a job of the same name, begun independently: where the nodes
+// meet, a host has come back that knows nothing of the job, or a name leads to several.
+enum class Duplicate : std::uint8_t {
+  kGoesOn,    // the other one gives way, or none has to
+  kGivesWay,  // it has formed no round: its nodes join the other job
+  kEnds,      // both have formed rounds: this job ends, with a verdict that names the other one
+};
+
+struct DuplicateJob {
+  protocol::Incarnation incarnation = 0;
+  std::int64_t birth_ms = 0;
+  std::optional<protocol::RoundNumber> round = {};
+};
+
+// A job that has formed a round goes before one that has not; of two that have, the one with more rounds; then the one
+// that was born earlier. Both sides decide alike. Coordinators of one incarnation are no rivals: their nodes' promises
+// decide.
+Duplicate judge_duplicate_job(const DuplicateJob& own, const DuplicateJob& other);
+
+}  // namespace elastic::discovery

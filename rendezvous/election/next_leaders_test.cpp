@@ -1,0 +1,61 @@
+#include "rendezvous/election/next_leaders.h"
+
+#include <doctest/doctest.h>
+
+using namespace elastic;
+using namespace elastic::election;
+
+namespace {
+
+// Nodes of these groups, by node rank; the coordinator is on the first of them.
+std::vector<NextLeaderCandidate> nodes_of(const std::vector<std::string>& groups) {
+  std::vector<NextLeaderCandidate> nodes;
+  for (const std::string& group : groups) {
+    const int rank = static_cast<int>(nodes.size());
+    nodes.push_back({.node = {.agent = static_cast<protocol::AgentId>(rank) + 10, .node_rank = rank, .port = 29400},
+                     .group = group,
+                     .hosts_coordinator = rank == 0});
+  }
+  return nodes;
+}
+
+std::vector<int> ranks_of(const std::vector<NextLeader>& next_leaders) {
+  std::vector<int> ranks;
+  for (const NextLeader& next_leader : next_leaders) ranks.push_back(next_leader.node_rank);
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("successors stand in the order of the node ranks, at most eight, the coordinator's own node last") {
+  CHECK(ranks_of(choose_next_leaders(nodes_of({"", "", ""}))) == std::vector<int>{1, 2, 0});
+  CHECK(ranks_of(choose_next_leaders(nodes_of({""}))) == std::vector<int>{0});
+  CHECK(ranks_of(choose_next_leaders(nodes_of(std::vector<std::string>(12)))) ==
+        std::vector<int>{1, 2, 3, 4, 5, 6, 7, 0});
+  CHECK(choose_next_leaders({}).empty());
+}
+
+TEST_CASE("neighbours among the successors are of different groups, and the coordinator's group comes last") {
+  CHECK(ranks_of(choose_next_leaders(nodes_of({"a", "a", "a", "b", "b", "c"}))) == std::vector<int>{3, 5, 1, 4, 2, 0});
+  CHECK(ranks_of(choose_next_leaders(nodes_of({"a", "a", "", "b", ""}))) == std::vector<int>{2, 3, 4, 1, 0});
+}
+
+TEST_CASE("a node that cannot be reached is no successor") {
+  std::vector<NextLeaderCandidate> nodes = nodes_of({"", "", "", ""});
+  nodes[0].can_be_reached = nodes[2].can_be_reached = false;
+  CHECK(ranks_of(choose_next_leaders(nodes)) == std::vector<int>{1, 3});
+}
+
+TEST_CASE("successors are dialled in turn every 250 ms for 2T, and after that with the ordinary pauses") {
+  NextLeaderDialing dialing(3, {}, 1'000);
+  CHECK(dialing.dial() == 0);
+  CHECK(dialing.again_at_ms(1'000, false, 1'010) == 1'250);
+  CHECK(dialing.again_at_ms(1'000, false, 1'900) == 1'900);
+  CHECK(dialing.again_at_ms(1'000, true, 1'010) == 1'010);
+  CHECK(dialing.dial() == 1);
+  CHECK(dialing.dial() == 2);
+  CHECK(dialing.again_at_ms(1'020, true, 1'030) == 1'270);  // all of them have refused: a step all the same
+  CHECK(dialing.dial() == 0);
+  CHECK(dialing.again_at_ms(10'900, true, 10'999) == 10'999);
+  CHECK_FALSE(dialing.again_at_ms(10'990, false, 11'000));
+}

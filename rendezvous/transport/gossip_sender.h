@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/protocol/session.h"
+#include "rendezvous/transport/gossip_visits.h"
+#include "rendezvous/transport/meeting_place.h"
+#include "rendezvous/transport/meeting_settings.h"
+#include "src/net/loop.h"
+#include "src/net/names.h"
+
+namespace elastic::transport {
+
+// As long as this process has the coordinator of its node's job, tells that to whatever listens at the endpoint,
+// several times in each loss timeout, unless the endpoint leads here. A host that comes back under the endpoint's name,
+// and knows nothing of the job, would begin it anew.
+class GossipSender {
+ public:
+  // `settings` must outlive it.
+  GossipSender(net::Loop& loop, const MeetingSettings& settings, MeetingPlace::Leader leader,
+               MeetingPlace::Secret secret);
+
+ private:
+  void look();
+  void go_to(std::vector<std::string> addresses, std::uint16_t own_port);
+  std::optional<protocol::Introduction> gossip() const;
+
+  const MeetingSettings& settings_;
+  MeetingPlace::Leader leader_;
+  MeetingPlace::Secret secret_;
+  net::Timer timer_;
+  int rests_ = 0;  // looks that are left out
+  GossipVisits visits_;
+  net::Resolver resolver_;
+};
+
+}  // namespace elastic::transport
