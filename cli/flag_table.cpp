@@ -607,9 +607,9 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kOutput,
      .metavar = "FILE",
      .help = "append this node's events to FILE, one JSON object per line",
-     .more = "All events are written, whatever the log level; docs/events.md lists them with their fields. Each line "
-             "is one write, so several nodes may share a file if the file system appends whole writes. If the file "
-             "fails or does not answer, only events are lost."},
+     .more = "All events are written, whatever the log level; docs/observing.md lists them with their fields. Each "
+             "line is one write, so several nodes may share a file if the file system appends whole writes. If the "
+             "file fails or does not answer, only events are lost."},
     {.id = FlagId::kOnEvent,
      .name = "on-event",
      .family = kOurs,
@@ -628,7 +628,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "node_lost,node_unfit,node_kept_out,job_ends",
      .metavar = "KINDS",
      .help = "the events that run --on-event",
-     .more = "Any of the four, separated by commas. docs/events.md says when each occurs."},
+     .more = "Any of the four, separated by commas. docs/observing.md says when each occurs."},
     {.id = FlagId::kReport,
      .name = "report",
      .family = kOurs,
@@ -918,7 +918,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .metavar = "NAME",
      .words = "null|console|dynamic_rendezvous",
      .help = "console: print torchelastic's events to stderr; null, dynamic_rendezvous: do not",
-     .more = "As in torchrun, a LOGLEVEL above INFO silences them. docs/events.md says what differs. Other handlers "
+     .more = "As in torchrun, a LOGLEVEL above INFO silences them. docs/observing.md says what differs. Other handlers "
              "are errors: they are Python plug-ins, which elastic-run cannot load without Python."},
     {.id = FlagId::kLogsSpecs,
      .name = "logs-specs",

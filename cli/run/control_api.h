@@ -12,7 +12,7 @@
 
 namespace elastic::run {
 
-// Where operators' orders are taken by HTTP, and what a request for one has to be; docs/status.md describes them.
+// Where operators' orders are taken by HTTP, and what a request for one has to be; docs/observing.md describes them.
 inline constexpr std::string_view kChallengePath = "/challenge";
 inline constexpr std::string_view kDrainPath = "/drain";
 inline constexpr std::string_view kStopPath = "/stop";

@@ -9,7 +9,7 @@
 
 namespace elastic::run {
 
-// Makes a line of JSON (docs/events.md) of every event of the launcher's log, whatever its level, for the file of
+// Makes a line of JSON (docs/observing.md) of every event of the launcher's log, whatever its level, for the file of
 // --events and for one listener.
 class EventStream {
  public:

@@ -37,7 +37,7 @@ inline constexpr std::array kValues = {Value::kWorkers, Value::kBatch};
 constexpr auto names_of(Value) { return std::array{"num_workers", "batch_size"}; }
 constexpr const char* name_of(Value value) { return names_of(value)[static_cast<std::size_t>(value)]; }
 
-// One event of auto-tunning (docs/events.md).
+// One event of auto-tunning (docs/observing.md).
 struct Note {
   enum class What : std::uint8_t { kTried, kKept, kTakenBack, kEnded, kNothing };
   What what = What::kNothing;

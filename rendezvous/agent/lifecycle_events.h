@@ -205,7 +205,7 @@ struct Paused {};
 // Warn the user.
 struct Warn {
   std::string text;
-  std::string_view event;  // its name in docs/events.md
+  std::string_view event;  // its name in docs/observing.md
 };
 // Read what this node's ranks do, as the coordinator has ordered; what was being read before is given up. Answered by
 // EvidenceRead.

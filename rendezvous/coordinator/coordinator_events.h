@@ -133,7 +133,7 @@ struct TryPeerPort {
   std::string addresses;  // NodeJoins::addresses
   std::uint16_t port = 0;
 };
-// A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/events.md),
+// A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/observing.md),
 // and `fields` are what programs get beside the text: an object, or null.
 struct Note {
   std::string text;

@@ -21,7 +21,7 @@ enum class Tried : std::uint8_t {
   kSilent,    // there was no answer
 };
 
-// A line of the log; `event` is its name in the event stream (docs/events.md).
+// A line of the log; `event` is its name in the event stream (docs/observing.md).
 struct Tell {
   enum class Level : std::uint8_t { kDebug, kInfo, kWarning };
   Level level = Level::kDebug;

@@ -6,7 +6,7 @@
 namespace elastic::limits {
 
 // | a line of `--events` | {kEventLineBytes:bytes} | its texts and lists are cut, and it says so
-// ([events.md](events.md)) |
+// ([observing.md](observing.md#events)) |
 inline constexpr std::size_t kEventLineBytes = 4096;
 // | commands of `--on-event` at once; events that wait for one | {kEventCommands}; {kEventCommandsWaiting} | the event
 // waits; further events are dropped, and one warning counts them |

@@ -8,7 +8,7 @@
 
 namespace elastic::events {
 
-// One event of docs/events.md: a line of the launcher's log, if its level is logged, and of the file of --events.
+// One event of docs/observing.md: a line of the launcher's log, if its level is logged, and of the file of --events.
 struct LogEvent {
   enum class Level : unsigned char { kDebug, kInfo, kWarning, kAlways };  // kAlways: logged at every level
   Level level = Level::kInfo;

@@ -12,7 +12,7 @@
 namespace elastic::events {
 
 // Torchelastic's own events of this node, as torchrun --event-log-handler=console prints them: names, fields, order and
-// form are PyTorch's (torch/distributed/elastic/events, agent/server/api.py). docs/events.md says what differs.
+// form are PyTorch's (torch/distributed/elastic/events, agent/server/api.py). docs/observing.md says what differs.
 class TorchEvents {
  public:
   struct Settings {

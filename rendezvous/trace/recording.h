@@ -15,7 +15,7 @@
 #include "src/base/result.h"
 
 // All events of a coordinator as lines of JSON: a first line that says which coordinator it is, then one for each
-// event. A coordinator that gets the same events again decides the same again (replay.h). docs/recording.md lists every
+// event. A coordinator that gets the same events again decides the same again (replay.h). docs/observing.md lists every
 // member.
 namespace elastic::trace {
 

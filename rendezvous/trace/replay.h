@@ -30,7 +30,7 @@ struct SourceLine {
 using LineSource = std::function<std::optional<SourceLine>()>;
 
 // Feeds a coordinator the recorded events of another one, and tells what it decides, as lines of JSON. The same
-// recording always gives the same lines. docs/recording.md lists their members.
+// recording always gives the same lines. docs/observing.md lists their members.
 class Replay {
  public:
   struct Step {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-// The states of a job and its nodes, as they are decided, and as status and metrics name them. docs/status.md
+// The states of a job and its nodes, as they are decided, and as status and metrics name them. docs/observing.md
 // describes each.
 namespace elastic {
 

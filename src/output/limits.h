@@ -27,6 +27,6 @@ inline constexpr std::size_t kLogFileWaitingBytes = 16 * 1024 * 1024;
 // directory) without progress end that | what is left is counted, or reported |
 // | waiting, in a log | a line after 10 s, then one every 30 s | |
 // | the status line | one column less than the width of the terminal; none below 20 columns | the text is cut, the time
-// is kept ([launcher-log.md](launcher-log.md)) |
+// is kept ([observing.md](observing.md#the-log)) |
 
 }  // namespace elastic::limits

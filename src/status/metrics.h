@@ -11,7 +11,7 @@ namespace elastic::status {
 
 inline constexpr std::string_view kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-// All samples of one name. docs/status.md has the same table, and a test compares both.
+// All samples of one name. docs/observing.md has the same, and a test compares both.
 struct MetricFamily {
   std::string_view name;
   std::string_view type;    // "counter", "gauge"

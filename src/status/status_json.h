@@ -5,7 +5,7 @@
 
 #include "src/status/snapshot.h"
 
-// /status is one JSON document; docs/status.md has its schema.
+// /status is one JSON document; docs/observing.md has its schema.
 namespace elastic::status {
 
 inline constexpr std::string_view kJsonType = "application/json";

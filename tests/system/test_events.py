@@ -39,12 +39,13 @@ def only(events, name):
 
 
 def documented():
-    """{event: its fields} as docs/events.md has them."""
-    section = (ROOT / "docs/events.md").read_text().split("## The events\n", 1)[1].split("\n## ", 1)[0]
+    """{event: its fields} of the events of the file, as docs/observing.md has them."""
+    page = (ROOT / "docs/observing.md").read_text()
+    section = re.split(r"\n##+ ", page.split("## The events\n", 1)[1], maxsplit=1)[0]
     fields = {}
     for line in section.splitlines():
         cells = line.strip("|").split(" | ")
-        if line.startswith("| `"):
+        if line.startswith("| `") and "log only" not in cells[1]:
             for name in re.findall(r"`(\w+)`", cells[0]):
                 fields[name] = set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", cells[3])))
     return fields

@@ -1,5 +1,5 @@
 """What is served as metrics, read by those that it is meant for: promtool, a Prometheus, a Grafana dashboard, and the
-reader of docs/status.md."""
+reader of docs/observing.md."""
 # ctest: nodes
 
 import json
@@ -52,6 +52,17 @@ def families(text):
     return found
 
 
+def documented():
+    """(name, type, labels, meaning) of each metric of docs/observing.md; a row has a sentence for each of its names."""
+    page = (ROOT / "docs/observing.md").read_text()
+    for row in re.findall(r"^\| (`elastic_run_.*) \|$", page, re.MULTILINE):
+        names, kind, labels, said = row.split(" | ")
+        names, sentences = re.findall(r"`(\w+)`", names), re.split(r"(?<=\.) ", said)
+        assert len(names) == len(sentences), row
+        for name, sentence in zip(names, sentences, strict=True):
+            yield name, kind, re.findall(r"`(\w+)`", labels), sentence
+
+
 def test_promtool_finds_nothing_to_say_against_the_metrics(two_nodes, job):
     needs("promtool")
     _, ports = two_nodes
@@ -64,11 +75,9 @@ def test_promtool_finds_nothing_to_say_against_the_metrics(two_nodes, job):
 def test_the_page_of_metrics_in_the_documents_is_what_is_served(two_nodes, job):
     """Each name with its type, labels and meaning, in the same order, and no other."""
     _, text = metrics(job.port)
-    page = (ROOT / "docs/status.md").read_text()
-    rows = re.findall(r"^\| `(elastic_run_\w+)` \| (\w+) \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    rows = list(documented())
     assert [(name, kind, said) for name, kind, _, said in rows] == families(text)
-    for name, _, labels, _ in rows:
-        wanted = re.findall(r"`(\w+)`", labels)
+    for name, _, wanted, _ in rows:
         for line in re.findall(rf"^{name}(?:{{(.*)}})? ", text, re.MULTILINE):
             assert re.findall(r'(\w+)="', line or "") == wanted, name
 
