@@ -24,7 +24,7 @@
 namespace elastic::run {
 namespace {
 
-// How long sending the farewell may take.
+// How long sending the death notice may take.
 constexpr std::int64_t kDeathNoticeMs = 1000;
 
 std::vector<process::SocketAddress> death_notice_to(const std::vector<JobCoordinator::Address>& listeners) {
@@ -326,7 +326,7 @@ void AgentRunner::renew_guardians_lease() {
 }
 
 // When this process is killed, the guardian ends the workers and tells the coordinator, at the address that it is given
-// here. A coordinator in this process is killed with it, and those who may succeed it are told.
+// here. A coordinator in this process is killed with it, and the next leaders are told.
 void AgentRunner::renew_death_notice() {
   const agent::Link& link = agent_.link();
   if (!death_notice_ || !link.attached()) return;
@@ -340,7 +340,7 @@ void AgentRunner::renew_death_notice() {
   guardian_.set_death_notice(death_notice_to(word.to), death_notice_bytes_);
 }
 
-// The guardian is lost, and this node's processes have ended: the launcher says it itself.
+// The guardian is lost, and this node's processes have ended: the launcher sends the notice itself.
 void AgentRunner::say_death_notice() const {
   if (death_notice_) process::say({death_notice_to(death_notice_->to), death_notice_bytes_}, kDeathNoticeMs);
 }
@@ -465,8 +465,8 @@ void AgentRunner::signalled(int signal, pid_t worker) {
   on(agent::SignalReceived{signal, worker});
 }
 
-// This process is the workers' parent, which they may signal as they would torchrun. Signals of all others count when
-// they reach the outer process.
+// This process is the workers' parent, which they may signal as they would torchrun. All other signals count when they
+// reach the outer process.
 void AgentRunner::launcher_got(const process::ReceivedSignal& signal) {
   if (ends_job(signal.number) && workers_.is_from_workers(signal)) return signalled(signal.number, signal.sender);
   if (!settings_.node.signals_are_shared) return;

@@ -42,7 +42,7 @@ class AgentRunner {
   struct Handlers {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;
-    // This node's door is open, through which it may come to host the coordinator.
+    // This node's peer port is open, at which it can come to host the coordinator.
     std::function<void(transport::CoordinatorServer&)> on_peer_port = {};
     // The agent is done; nothing of the job is left on this node. Called once, with what is known of the first failure
     // if it was on another node (report::details_of).
@@ -50,8 +50,8 @@ class AgentRunner {
   };
 
   // `logs` may be null: then there is no log directory. `directory`: of this launch (process::make_job_directory), or
-  // empty. `settings` and `files`, the thread for all access to the log
-  // directory, outlive the runner. `context.guardian` is set by the runner.
+  // empty. `settings`, and `files`, the thread for all access to the log directory, outlive the runner.
+  // `context.guardian` is set by the runner.
   AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
               std::shared_ptr<output::RunDirectory> logs, const std::string& directory, process::SpawnContext context,
               process::GuardianChannel guardian, Handlers handlers);
@@ -63,9 +63,7 @@ class AgentRunner {
   // After the agent is done: `call` is called at a signal that ends the job, and with 0 when the outer process has
   // died.
   void on_signal(std::function<void(int signal)> call) { on_signal_ = std::move(call); }
-  // This node's status.
   status::Node status() const;
-  // Where the coordinator is.
   status::Whereabouts whereabouts() const;
   // How workers of this node have failed in its last round.
   const std::vector<protocol::WorkerFailure>& failures() const { return agent_.lifecycle().failures(); }
@@ -134,10 +132,10 @@ class AgentRunner {
   agent::Agent agent_;
   net::Timer link_timer_;
   std::optional<std::int64_t> guardians_lease_ms_;
-  // What the guardian has been told to say of the round whose workers run, and to whom.
+  // The death notice that the guardian has got for the round whose workers run.
   struct DeathNotice {
     protocol::RoundNumber round = 0;
-    std::vector<JobCoordinator::Address> to = {};  // none: to nobody
+    std::vector<JobCoordinator::Address> to = {};  // empty: to nobody
     protocol::Incarnation incarnation = 0;
     protocol::Term term = 0;
     bool operator==(const DeathNotice&) const = default;
@@ -155,7 +153,7 @@ class AgentRunner {
   std::int64_t workers_started_ = 0;
   std::int64_t workers_failed_ = 0;  // not counting those that were stopped
   std::int64_t warm_started_ = 0;    // of workers_started_
-  std::int64_t spared_cpu_ms_ = 0;   // by those
+  std::int64_t spared_cpu_ms_ = 0;   // by the warm ones
   Bindings bindings_;
   store::StoreHost store_;
   CheckRunner check_;

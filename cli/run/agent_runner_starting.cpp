@@ -47,7 +47,7 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   reporter_.round_began(order.round);
 }
 
-// The same over all rounds of the job, which warm workers need: where logs are kept its dumps lie beside the attempts.
+// The same over all rounds of the job, which warm workers need: where logs are kept, dumps lie beside the attempts.
 const std::vector<Variable>& AgentRunner::hang_variables() {
   if (hang_variables_) return *hang_variables_;
   hang_variables_.emplace();
@@ -147,7 +147,7 @@ void AgentRunner::give_up_starting() {
   for (std::size_t local_rank = 0; local_rank < count; ++local_rank) output_.started(static_cast<int>(local_rank));
 }
 
-// Where it is to run, its stdout and stderr are open until output_.started().
+// If the worker is to run, its stdout and stderr are open until output_.started().
 Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& order, int local_rank) {
   std::vector<Variable> channels = progress_.variables(local_rank);
   std::ranges::move(tuning_.variables(), std::back_inserter(channels));

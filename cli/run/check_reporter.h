@@ -12,7 +12,7 @@ namespace elastic::run {
 
 // Reports what the check of a round has found, on the node that has the coordinator: on the screen in one line, with a
 // table if anything is wrong; in the log also with DLRover's lines; and in health.json in the log directory if the user
-// has named a log directory or a node is not fit.
+// has named a log directory or a node is unhealthy.
 class CheckReporter {
  public:
   // A reporter that does nothing.

@@ -35,7 +35,7 @@ Response wrong_method(std::string_view allowed, std::string_view line) {
   return response;
 }
 
-// The option that names the endpoint, to who has sent the request.
+// The option that names the endpoint, for the sender of the request.
 std::string_view option_of(const net::http::Request& request) {
   return request.path == kStacksPath ? "--stacks" : "--status";
 }

@@ -22,7 +22,7 @@ inline constexpr std::string_view kStacksPath = "/stacks";
 std::string order_target(const coordinator::OperatorOrder& order, const std::string& job);
 std::string stacks_target(const std::string& job);
 
-// Takes operators' orders by HTTP, and their questions for stacks: says who may order and ask, and hands it to the
+// Takes operators' orders by HTTP, and their requests for stacks: decides who may send them, and passes them to the
 // coordinator of this process. If the job has a secret, an order has to prove it for the challenge of the moment, which
 // each order uses up: an order that was overheard cannot be sent again. Without a secret orders are taken from this
 // host. What a web page makes a browser send is refused.
@@ -51,14 +51,14 @@ class ControlApi {
   };
 
   static bool serves(std::string_view path);
-  // `leads`: who asks at this port for a coordinator that is elsewhere is led there.
+  // `leads`: requests at this port for a coordinator that is elsewhere are led there.
   net::http::Reply answer(const net::http::Request& request, const status::Caller& caller, const Job& job, bool leads);
 
  private:
-  // Why who asks may not; nothing: they may. The challenge is used up.
+  // Why the caller may not send it; not set: they may. The challenge is used up.
   std::optional<net::http::Response> refuse(const net::http::Request& request, const status::Caller& caller);
   net::http::Reply carry_out(const net::http::Request& request, const std::string& wanted, const std::string& from);
-  // The answer to an order that is not for a coordinator in this process; nothing: it is.
+  // The answer to an order that is not for a coordinator in this process; not set: it is for one.
   std::optional<net::http::Response> lead(const net::http::Request& request, const std::string& wanted,
                                           const status::Caller& caller, const Job& job, bool leads) const;
 

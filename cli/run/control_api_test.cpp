@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kHere = "127.0.0.1";
 constexpr const char* kElsewhere = "10.0.0.9";
 
-// A desk whose coordinator accepts everything, and remembers what was ordered.
+// A control API whose coordinator accepts everything, and remembers what was ordered.
 struct Desk {
   explicit Desk(std::string secret = "")
       : desk(std::move(secret), [this] { return format("challenge{}", ++challenges); }) {
@@ -39,7 +39,7 @@ struct Desk {
   net::http::Response ask(Request request, const char* from = kHere) {
     return std::get<net::http::Response>(desk.answer(request, {.from = from}, job, leads));
   }
-  // The answer to a request for stacks, once what is collected for it is this.
+  // The answer to a request for stacks, for which this text is collected.
   net::http::Response stacks(const Request& request, const std::string& text, const char* from = kElsewhere) {
     asked.reset();
     const auto reply = desk.answer(request, {.from = from}, job, leads);

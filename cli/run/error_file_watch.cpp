@@ -32,7 +32,7 @@ struct ErrorFileWatch::Round {
 
 namespace {
 
-// torch writes into the file itself; whoever writes another one first moves it there.
+// torch writes into the file itself; other programs write another file and move it there.
 constexpr std::uint32_t kWritten = IN_CLOSE_WRITE | IN_MOVED_TO;
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }

@@ -28,7 +28,7 @@ EventsFile::EventsFile(const std::string& path, events::EventLines::Launch launc
   switch (file_->open()) {
     case output::SideFile::Opened::kOpen: break;
     case output::SideFile::Opened::kHangs:
-      warn("it does not answer");  // what happens waits for it
+      warn("it does not answer");  // events wait for it
       break;
     case output::SideFile::Opened::kFailed:
       warn(format("{}; going on without it", errno_text(file_->error())));

@@ -35,7 +35,6 @@ std::string_view name_of_part(hang::Part part) { return hang::names_of(hang::Par
 
 }  // namespace
 
-// One collection.
 struct EvidenceCollector::Run {
   // A process that reads one part.
   struct Reader {
@@ -103,7 +102,7 @@ void EvidenceCollector::Run::begin() {
   for (const EvidenceWorker& worker : order.workers) {
     targets.push_back({.rank = worker.rank, .pid = worker.pid, .children = children_of(worker.pid, all)});
   }
-  // In a turn of its own: whatever fails at once must not call back from within collect().
+  // In a turn of its own: a failure at once must not call back from within collect().
   next_look.start(0, [this] {
     end.start(of.settings_.times.reading_ms, [this] { judge_and_write(); });
     order.dumps_least_ms ? begin_part(hang::Part::kDumps) : begin_all();

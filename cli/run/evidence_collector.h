@@ -28,9 +28,9 @@ class EvidenceCollector {
   struct Handlers {
     // Starts a process that reads evidence; several run at once. WorkerTree::start_onlooker().
     std::function<Result<pid_t>(const process::Command&)> start;
-    // Kills it with SIGKILL; whoever has started it reaps it. WorkerTree::end_onlooker().
+    // Kills it with SIGKILL; its starter reaps it. WorkerTree::end_onlooker().
     std::function<void(pid_t)> kill;
-    // The view of the round's worker store; nothing if another node has it. StoreHost::view().
+    // The view of the round's worker store; none if another node has it. StoreHost::view().
     std::function<std::optional<store::StoreView>(int world_size)> store = {};
   };
   // The facts of this node. Beats, and for how long a state was seen before the collection began, are the caller's to
@@ -51,7 +51,7 @@ class EvidenceCollector {
   // latest kEvidenceMs later.
   void collect(EvidenceOrder order, OnDone on_done);
   bool is_collecting() const;
-  // Ends the collection, which then calls nobody: the round is over, or the alarm is withdrawn.
+  // Ends the collection without a call: the round is over, or the alarm is withdrawn.
   void stop();
 
  private:

@@ -274,7 +274,7 @@ TEST_CASE("dumps that were asked for are read alone, with no look at stacks, int
   CHECK(collected.facts.ranks.at(1).recorder.why == "no dump");
   REQUIRE(collected.files == std::vector{node.order.directory + "/gpu_1_round_4_2_dumps.json"});
   CHECK(text_of(collected.files[0]).find("dumps: rank 2: all_reduce") != std::string::npos);
-  // A node that has nobody to wait for waits for the others, and has nothing to write.
+  // A node without workers waits for the others, and has nothing to write.
   node.order.workers.clear();
   CHECK(node.collected().files.empty());
   std::filesystem::remove_all(place);

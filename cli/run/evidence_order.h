@@ -12,7 +12,6 @@
 // What is asked of an EvidenceCollector.
 namespace elastic::run {
 
-// A worker of this node.
 struct EvidenceWorker {
   int rank = 0;  // the global one
   int local_rank = 0;
@@ -31,8 +30,8 @@ struct EvidenceOrder {
   std::vector<std::string> variables = {};   // of the workers, beside those of EvidenceSettings
   bool ras_is_ours = false;                  // EvidenceTask::ras_is_ours
   std::string directory = {};                // for the files; it is made if it is not there. Empty: no files
-  // Nothing but dumps is waited for, for which the worker store has asked these workers, and for so long at least; not
-  // for longer than a stop may wait. Nothing: it is a collection like any other.
+  // The collection waits only for dumps, for which the worker store has asked these workers: for so long at least, and
+  // for no longer than a stop may wait. Not set: it is a collection like any other.
   std::optional<std::int64_t> dumps_least_ms = {};
 };
 
@@ -41,7 +40,7 @@ struct EvidenceTimes {
   std::int64_t between_looks_ms = 2'000;        // at stacks, from the end of one to the beginning of the next
   std::int64_t reading_ms = 14'500;             // then what has not come is late
   std::int64_t writing_ms = 1'000;              // then the files are written without being waited for
-  std::optional<std::int64_t> of_part_ms = {};  // the limit of each part; nothing: its own (evidence::limit_ms)
+  std::optional<std::int64_t> of_part_ms = {};  // the limit of each part; not set: its own (evidence::limit_ms)
 };
 // With these times a collection is over within so many milliseconds.
 // | evidence of a node: all of it; its files | {kEvidenceMs}; 1 s | what has not come is late; the files are written

@@ -13,8 +13,8 @@
 namespace elastic::run {
 
 // A FIFO by which workers say something. It is open for reading and writing here, so that a writer neither waits until
-// it may open it nor is told that nobody reads. Whoever writes very much at once is read again after a while, so that
-// nobody keeps the loop busy.
+// it may open it nor is told that nobody reads. A writer of very much at once is read again after a while, so that it
+// does not keep the loop busy.
 class Fifo {
  public:
   using OnBytes = std::function<void(std::string_view bytes)>;
@@ -38,7 +38,7 @@ class Fifo {
   net::Loop& loop_;
   OnBytes on_bytes_;
   UniqueFd descriptor_;
-  std::optional<net::ReadWatch> watch_;  // nothing while it is not read
+  std::optional<net::ReadWatch> watch_;  // not set while it is not read
   net::Timer pause_;
 };
 

@@ -24,9 +24,9 @@
 namespace elastic::run {
 
 // Serves torchelastic's file timers to the workers of this node, as torchrun's agent does: a worker, or a process that
-// it has started, that does not release a timer in time gets the signal that the timer names. Before that it is read
-// where its Python stands. Unlike torchrun's agent this one does not end itself by the same signal: the worker's end is
-// a failure like any other.
+// it has started, that does not release a timer in time gets the signal that the timer names. Before that its Python's
+// stack is read. Unlike torchrun's agent this one does not end itself by the same signal: the worker's end is a failure
+// like any other.
 class FileTimers {
  public:
   struct Handlers {
@@ -41,7 +41,7 @@ class FileTimers {
   FileTimers(const FileTimers&) = delete;
   FileTimers& operator=(const FileTimers&) = delete;
 
-  // The variable by which a worker finds the FIFO; nothing where none is served.
+  // The variable by which a worker finds the FIFO; empty where none is served.
   std::vector<Variable> variables() const;
   // The workers of a new round are about to be started.
   void begin_round(int base_rank);
@@ -88,7 +88,7 @@ class FileTimers {
   std::map<std::int64_t, Client> clients_;  // that have timers
   net::Timer timer_;                        // until the next one expires
   std::vector<Overdue> overdue_;            // whose stacks are being read; empty: none are
-  std::size_t at_ = 0;                      // the one that is
+  std::size_t at_ = 0;                      // which of them is being read
   std::optional<StacksCollector> collector_;
   net::Timer deadline_;
 };

@@ -30,7 +30,7 @@ int exit_code_of(const EndedJob& job) {
   const bool is_stopped = job_result.outcome == JobResult::Outcome::kStopped;
   if (is_stopped && job_result.signal != 0) return common_code(job).value_or(kExitSignal + job_result.signal);
   if (job_result.failures.empty()) return kExitFailed;
-  // The verdict's first failure may have been ended by the launcher's own signal.
+  // The job result's first failure may have been ended by the launcher's own signal.
   const bool has_code = job.first != nullptr && job.first->exit.code != 0;
   const ExitStatus exit = has_code ? job.first->exit : job_result.failures.front().exit;
   return exit.signal != 0 ? kExitSignal + exit.signal : exit.code;

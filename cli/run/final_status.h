@@ -8,7 +8,7 @@
 namespace elastic::run {
 
 inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUnhealthy = 69;  // sysexits' EX_UNAVAILABLE: the check has left this node out
+inline constexpr int kExitUnhealthy = 69;  // sysexits' EX_UNAVAILABLE: the check has evicted this node
 inline constexpr int kExitSignal = 128;    // plus the signal's number
 
 // How the job has ended, as far as this node's exit status depends on it.

@@ -19,7 +19,7 @@ namespace {
 // Between two looks at the processes.
 constexpr std::int64_t kLookMs = 2'500;
 // Where workers of several nodes dump for one key, each node signals its own no earlier than this: PyTorch looks for
-// the key once a second, and whoever loses its peers may end before it has dumped.
+// the key once a second, and a worker that loses its peers may end before it has dumped.
 constexpr std::int64_t kOthersDumpMs = 2'000;
 // Processes that a worker has started, and that are looked at.
 constexpr std::size_t kChildren = 32;
@@ -175,7 +175,7 @@ void HangHost::perform(const agent::AwaitDumps& effect) {
 }
 
 void HangHost::has_read(const protocol::CollectEvidence& order, hang::NodeFacts facts) {
-  // Those that have ended were not looked at.
+  // Workers that have ended were not looked at.
   for (int local_rank = 0; local_rank < begun_; ++local_rank) {
     const int number = rank_of(local_rank);
     if (std::ranges::find(facts.ranks, number, &hang::RankFacts::rank) != facts.ranks.end()) continue;
@@ -196,7 +196,7 @@ void HangHost::has_read(const protocol::CollectEvidence& order, hang::NodeFacts 
   for (const hang::RankFacts& rank : facts.ranks) {
     if (hang::can_still_dump(rank)) can_dump_.push_back(rank.rank);
   }
-  // What has come meanwhile says that there is no hang, and is to be heard first.
+  // Progress that has come meanwhile says that there is no hang, and is to be heard first.
   handlers_.tell_progress();
   handlers_.on_event(agent::EvidenceRead{order.round, order.collection, std::move(facts)});
 }

@@ -60,7 +60,7 @@ class HangHost {
   int rank_of(int local_rank) const { return place_.base_rank + local_rank; }
   void plan_look();
   void look();
-  // Of all workers that live.
+  // The order for evidence of all workers that live.
   EvidenceOrder evidence_order() const;
   void has_read(const protocol::CollectEvidence& order, hang::NodeFacts facts);
 
@@ -78,7 +78,7 @@ class HangHost {
   int begun_ = 0;                // workers that were started
   std::vector<Worker> workers_;  // those of them that live
   std::int64_t collection_ = 0;  // the last one of the round
-  std::vector<int> can_dump_;    // ranks whose recorders it has not had, and that would dump
+  std::vector<int> can_dump_;    // ranks whose recorders were not read, and that would dump
   HangSigns signs_;
   net::Timer timer_;
   bool is_planned_ = false;

@@ -11,8 +11,8 @@
 namespace elastic::run {
 
 // Tells of the hangs of a job on one node: on the screen, as the event `hang`, and in the files hang.json and
-// hang.html. Each node of the job has one, and tells what its coordinator has found. Of a hang it keeps the last, for
-// the report of the job (JobReporter::hang_is()).
+// hang.html. Each node of the job has one, and tells what its coordinator has found. It keeps the last hang, for the
+// report of the job (JobReporter::hang_is()).
 class HangReporter {
  public:
   // `files` is the thread for all access to files, and outlives the reporter. `run_id` is the job's.
@@ -36,10 +36,10 @@ class HangReporter {
 
   // Progress has come after the verdict, `silent_ms` after the last one before it.
   void recovered(std::int64_t round, std::int64_t silent_ms);
-  // Progress has come before the verdict. The user is warned of it where they were of SIGCONT.
+  // Progress has come before the verdict. The user is warned of it if they were warned of SIGCONT.
   void withdrawn(std::int64_t round, std::int64_t silent_ms);
 
-  // The last hang that was told, with what became of it; nothing: none was.
+  // The last hang that was told, with what became of it; not set: none was.
   const std::optional<report::Hang>& last() const { return last_; }
 
  private:

@@ -46,7 +46,6 @@ struct Reporter {
     std::filesystem::remove_all(top);
   }
   std::string directory() const { return top + "/attempt_0/hang"; }
-  // Waits for the files.
   void finish() { REQUIRE(files.finish(kPatienceMs)); }
   std::string file(const std::string& name) {
     finish();

@@ -8,7 +8,7 @@
 
 namespace elastic::run {
 
-// Where workers leave what says more of a round that hangs.
+// The places where workers leave more facts about a round that hangs.
 struct HangPlaces {
   std::string pipes = {};      // a directory for the pipes of PyTorch's flight recorder; empty: none
   std::string dumps = {};      // one for its dumps; empty: none

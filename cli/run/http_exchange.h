@@ -25,7 +25,7 @@ struct HttpAnswer {
 // What to do about a program at a place of --status that is no elastic-run.
 inline constexpr const char* kNotOurs = "name the endpoint of a job, or the --http-port of a node";
 
-// Who wants the answer.
+// The command that wants the answer.
 struct AskedBy {
   std::string option = "--status";  // that names the place, for errors
   std::int64_t answer_ms = 10'000;  // how long the answer may take

@@ -23,7 +23,7 @@ struct HttpPlace {
 // How many redirects a question, or an order, follows.
 inline constexpr int kMostHops = 3;
 
-// The place that this text names in the form of HttpPlace::text(); nothing: it is none.
+// The place that this text names in the form of HttpPlace::text(); not set: it is none.
 std::optional<HttpPlace> place_of(std::string_view text);
 // The place of a URL to which an elastic-run has led: "http://10.0.0.2:29400/status".
 std::optional<HttpPlace> place_of_url(std::string_view url);

@@ -112,7 +112,7 @@ status::Whereabouts JobCoordinator::whereabouts(const agent::Link& link, bool is
     out.is_on_this_host = is_elsewhere_on_this_host_;
     return out;
   }
-  // The coordinator that is to begin the job, or has ended it.
+  // This process has the coordinator that is to begin the job, or has ended it.
   const bool is_lost = !is_over && (link.own_incarnation() != 0 || !connection_->hosts());
   if (is_lost) out.kind = Kind::kUnknown;
   return out;

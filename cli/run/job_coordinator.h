@@ -25,7 +25,7 @@ class JobCoordinator {
     std::function<void(agent::AgentEvent)> on_event;
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;
-    // This node's door is open, through which it may come to host the coordinator.
+    // This node's peer port is open, at which it can come to host the coordinator.
     std::function<void(transport::CoordinatorServer&)> on_peer_port;
     // Gets connections to the worker store where the store has the coordinator's port.
     transport::CoordinatorConnection::ToStore to_store;
@@ -38,10 +38,10 @@ class JobCoordinator {
   void perform(const agent::Link::Disconnect& effect);
   void perform(const agent::Link::Write& effect);
 
-  // This node's door says from now on what the agent's `link` knows of the coordinator.
+  // This node's peer port says from now on what the agent's `link` knows of the coordinator.
   void renew_peer_port(const agent::Link& link, std::int64_t now_ms);
 
-  // The agent supports a coordinator in this process that is no more.
+  // The agent votes for a coordinator in this process that is no more.
   bool is_own_over(const agent::Link& link) const {
     return link.votes_for_own() && server() != nullptr && !server()->serves(job_);
   }
@@ -53,9 +53,9 @@ class JobCoordinator {
     bool operator==(const Address&) const = default;
   };
   std::optional<Address> address_elsewhere() const;
-  // Where clients find the coordinator that ask for it here. `is_over`: the agent has its verdict.
+  // Where clients find the coordinator that ask for it here. `is_over`: the agent has its job result.
   status::Whereabouts whereabouts(const agent::Link& link, bool is_over) const;
-  // Who is to be told when this process has ended: the coordinator, or those who may succeed it if it ends, too.
+  // The addresses that are told when this process has ended: the coordinator's, or the next leaders' if it ends, too.
   std::vector<Address> listeners(const agent::Link& link) const;
   // The coordinator is in this process.
   bool is_hosted_here() const { return own_ != nullptr || connection_->hosts(); }
@@ -63,7 +63,7 @@ class JobCoordinator {
   transport::CoordinatorServer* server() const { return connection_ ? connection_->server() : nullptr; }
   // Takes back what leads other nodes to server(); `done` is called when that has been tried.
   void withdraw(std::function<void()> done) { connection_->withdraw(std::move(done)); }
-  // The place where the nodes meet does not answer, and keeps this process from ending.
+  // The endpoint or the file of discovery does not answer, and keeps this process from ending.
   bool meeting_hangs() const { return connection_ && connection_->hangs(); }
 
  private:

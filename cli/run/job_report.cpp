@@ -223,7 +223,7 @@ void JobReporter::round_ended(const std::vector<protocol::WorkerFailure>& failur
   if (rounds_.empty()) return;
   report::RoundReport& round = rounds_.back();
   round.ended_ms = process::wall_clock_ms();
-  // If this is the last round, its failures are reported in full from the verdict.
+  // If this is the last round, its failures are reported in full from the job result.
   for (const protocol::WorkerFailure& failure : failures) {
     if (failure.stopped_by_us || round.failures.size() == kFailuresOfARound) continue;
     round.failures.push_back(failed_worker(failure));

@@ -48,7 +48,6 @@ class JobReporter {
 
   // The workers of a round run.
   void round_began(const protocol::PrepareRound& round);
-  // How they were started.
   void workers_started(WorkerStart start);
   // The last hang that this node was told of, as it stands now (HangReporter::last()).
   void hang_is(std::optional<report::Hang> hang) { hang_ = std::move(hang); }
@@ -66,7 +65,7 @@ class JobReporter {
   // loop. `looks_for_memory`: whether that is looked for.
   void find_first_failure(const std::vector<protocol::WorkerFailure>& failures, bool looks_for_memory,
                           std::function<void(FirstFailure)> found);
-  // Calls `gathered`, in the same way, with the details of the verdict's first failure for the other nodes
+  // Calls `gathered`, in the same way, with the details of the job result's first failure for the other nodes
   // (report::details_of).
   void gather_details(const protocol::JobResult& job_result, std::function<void(std::string)> gathered);
 

@@ -60,7 +60,7 @@ constexpr std::int64_t kRemoveMs = 300;
 // From the end of this job until the user is told that other jobs still need the coordinator in this process.
 constexpr std::int64_t kOthersMs = 1000;
 // When a job ends because the outer process has died: from the end of the other nodes' last worker until those nodes
-// have got the verdict.
+// have got the job result.
 constexpr std::int64_t kJobResultMs = 2000;
 
 void rename_launcher(const ProcessTitle& title) {
@@ -132,11 +132,11 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
   return std::make_shared<output::RunDirectory>(std::move(*made->value()));
 }
 
-// Serves the nodes that are still connected: the job's verdict may be on its way to them, and the job may go on without
-// this node, or other jobs. Ends when all have left. At a signal it hands them over, or ends them; it ends at once at a
-// second one, and where another node takes the jobs over by itself. A user signals the outer process; when that has
-// died it ends after `stop_ms`, the milliseconds in which the other nodes' workers must have stopped, and some time for
-// the verdict.
+// Serves the nodes that are still connected: the job result may be on its way to them, and the job may go on without
+// this node, or other jobs. Ends when all have left. At a signal it transfers the leadership of the jobs, or ends them;
+// it ends at once at a second one, and where another node takes the jobs over by itself. A user signals the outer
+// process; when that has died it ends after `stop_ms`, the milliseconds in which the other nodes' workers must have
+// stopped, and some time for the job result.
 void serve_the_others(net::Loop& loop, AgentRunner& agent, const std::string& job, std::int64_t stop_ms) {
   transport::CoordinatorServer& server = *agent.coordinator().server();
   if (server.is_idle()) return;
@@ -208,8 +208,8 @@ void let_commands_finish(net::Loop& loop, AgentRunner& agent, OnEvent& on_event)
   on_event.end();
 }
 
-// Connects a coordinator that is in this process, or may come to be here through this node's door, with HTTP, recording
-// and the reports of its checks.
+// Connects a coordinator that is in this process, or may come to be at this node's peer port, with HTTP, recording and
+// the reports of its checks.
 void attend_to(transport::CoordinatorServer& coordinator, const std::string& job, RecordingFile* recording,
                CheckReporter& reporter, StatusHost& status) {
   coordinator.on_judged([&, job](const std::string& of_job, const coordinator::CheckJudged& check) {
@@ -250,7 +250,7 @@ Status serve_status(StatusHost& host, std::optional<std::uint16_t> wanted) {
   return {};
 }
 
-// Prints the line of --check-only to stdout: whether this node is fit.
+// Prints the line of --check-only to stdout: whether this node is healthy.
 void print_drain_line(const AgentRunner& agent, const protocol::JobResult& job_result) {
   const status::Node node = agent.status();
   const bool is_fit = job_result.outcome == protocol::JobResult::Outcome::kSucceeded;
@@ -260,7 +260,7 @@ void print_drain_line(const AgentRunner& agent, const protocol::JobResult& job_r
   if (!is_fit && outcome.was_checked) {
     outcome.flaw = health::flaw_of_node(job_result.reason, node.node_rank);
     outcome.others_are_unhealthy = outcome.flaw.empty();
-    // A verdict names only the first few nodes and links.
+    // A job result names only the first few nodes and links.
     if (outcome.flaw.empty() && job_result.reason.ends_with(" more")) {
       outcome.was_checked = false;
       outcome.why_not = "more nodes or links are unfit than the verdict names; see the report of the check";

@@ -21,7 +21,7 @@ namespace elastic::run {
 
 struct LogSettings {
   bool enabled = true;              // off for --log-dir=/dev/null
-  std::optional<std::string> base;  // none: a directory made in `temporary`
+  std::optional<std::string> base;  // not set: a directory made in `temporary`
   std::string temporary = "/tmp";
 };
 
@@ -71,7 +71,7 @@ struct LaunchSettings {
   bool propagate_exit_code = false;  // exit with the first failure's own code instead of 1
   health::CheckSettings check;       // this node's part of the check before training
   std::optional<std::uint16_t>
-      http_port;                         // for status and metrics; 0: a free one; nothing: only the coordinator's port
+      http_port;                         // for status and metrics; 0: a free one; not set: only the coordinator's port
   std::string record_file;               // the file for the coordinator's recording; empty: none
   std::string events_file;               // the file for all events; empty: none
   std::string on_event;                  // the command of --on-event; empty: none

@@ -37,7 +37,7 @@ Result<UniqueFd> listen_at(const std::string& path) {
   return descriptor;
 }
 
-// Whether the client has taken all of it: answers are short, and whoever reads none is no client of NVRx.
+// Whether the client has taken all of it: answers are short, and a client that reads none is not NVRx's.
 bool send_all(int descriptor, std::string_view bytes) {
   return bytes.empty() ||
          send(descriptor, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) == std::ssize(bytes);

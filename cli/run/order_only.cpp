@@ -42,7 +42,7 @@ class Errand {
  private:
   void accepted(const HttpAnswer& answer) {
     const int error = output::write_all(STDOUT_FILENO, format("{}\n", shown(answer)));
-    // The order stands, whoever reads of it.
+    // The order stands, whether this is read or not.
     if (error != 0) log::warning(Error{"stdout", errno_text(error), ""}.text());
     exit_status_ = 0;
     loop_.stop();

@@ -7,7 +7,7 @@
 
 namespace elastic::run {
 
-// What an operator orders (--drain, --stop), and whom.
+// An operator's order (--drain, --stop), and where to send it.
 struct OrderRequest {
   HttpPlace place = {};
   std::string secret = {};  // the job's; empty: the job has none

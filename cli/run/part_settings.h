@@ -14,8 +14,8 @@ namespace elastic::run {
 
 CheckRunnerSettings check_settings(const LaunchSettings& settings);
 EvidenceSettings evidence_settings(const LaunchSettings& settings);
-// What this node tells the coordinator of HCCL's ports, of which it tries all now; nothing where --training-port does
-// not act.
+// What this node tells the coordinator of HCCL's ports, of which it tries all now; null where --training-port does not
+// act.
 std::shared_ptr<const protocol::TrainingPorts> training_ports(const LaunchSettings& settings);
 
 ReportSettings report_settings(const LaunchSettings& settings);

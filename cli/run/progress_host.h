@@ -38,10 +38,10 @@ class ProgressHost {
   void end_round();
   // Tells the coordinator what it does not know yet, at once.
   void report_news();
-  // How far a worker is; nothing: no progress was seen yet.
+  // How far a worker is; not set: no progress was seen yet.
   std::optional<progress::Progress> of_worker(int local_rank) const;
 
-  // The last step of one rank, by which the job's speed is measured; nothing: none was seen yet.
+  // The last step of one rank, by which the job's speed is measured; not set: none was seen yet.
   std::optional<progress::NodeProgress::Step> last_step() const;
 
   // Of this launch; empty: there is none.

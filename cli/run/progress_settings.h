@@ -5,7 +5,7 @@
 
 namespace elastic::run {
 
-// How it is seen how far workers are (docs/progress.md).
+// How the progress of workers is seen (docs/progress.md).
 struct ProgressSettings {
   std::string pattern = {};         // --progress-pattern; empty: none
   bool reads_metrics_file = false;  // --progress-from=dlrover, --auto-tunning: workers are given DLRover's variable

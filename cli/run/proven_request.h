@@ -12,7 +12,7 @@
 
 namespace elastic::run {
 
-// A POST to an elastic-run that proves the job's secret, where there is one, and follows whoever leads to the job's
+// A POST to an elastic-run that proves the job's secret, where there is one, and follows redirects to the job's
 // coordinator: an operator's order, or a question for stacks.
 class ProvenRequest {
  public:

@@ -26,7 +26,7 @@ class Lines {
  public:
   explicit Lines(int descriptor) : descriptor_(descriptor) {}
 
-  // Returns the next line; nothing at the end, or where reading fails. A line that is too long is cut, but stays
+  // Returns the next line; none at the end, or where reading fails. A line that is too long is cut, but stays
   // recognisable as too long.
   std::optional<trace::SourceLine> next() {
     std::size_t looked_at = begin_;

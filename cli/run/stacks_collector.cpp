@@ -28,7 +28,7 @@ constexpr std::int64_t kCollectionMs = 10'000;  // for all
 
 std::vector<pid_t> children_of(pid_t pid, const std::vector<process::ProcessFacts>& all) {
   std::set<pid_t> children;
-  // The list may be in any order: whoever has a known parent is found by the next turn at the latest.
+  // The list may be in any order: a process with a known parent is found by the next turn at the latest.
   for (std::size_t before = SIZE_MAX; before != children.size();) {
     before = children.size();
     for (const process::ProcessFacts& facts : all) {

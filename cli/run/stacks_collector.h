@@ -35,7 +35,7 @@ class StacksCollector {
  public:
   struct Handlers {
     std::function<Result<pid_t>(const process::Command&)> start;
-    std::function<void(pid_t)> kill;  // with SIGKILL; whoever has started it reaps it
+    std::function<void(pid_t)> kill;  // with SIGKILL; its starter reaps it
   };
   using OnDone = std::function<void(std::vector<stacks::RankLook>)>;
 

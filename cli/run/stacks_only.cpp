@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::size_t kMostEnvironment = 2 * 1024 * 1024;
 
-// The rank that a worker has been given; nothing where the process is none. The kernel's copy of its environment ends
+// The rank that a worker has been given; none where the process is no worker. The kernel's copy of its environment ends
 // each entry with NUL.
 std::optional<int> rank_in(const std::string& environment) {
   std::optional<std::int64_t> rank;
@@ -74,7 +74,7 @@ std::vector<StacksTarget> workers_of(pid_t launcher) {
     if (facts.session != facts.pid) continue;
     const auto environment = read_file(format("/proc/{}/environ", facts.pid), kMostEnvironment);
     const auto rank = environment ? rank_in(*environment) : std::nullopt;
-    // Of what may not be read nobody knows whether it is a worker, and why it may not be read is worth telling.
+    // A process that may not be read may be a worker, and why it may not be read is worth telling.
     if (environment && !rank && !is_warm_worker(facts)) continue;
     workers.push_back({.rank = rank.value_or(-1), .pid = facts.pid, .children = children_of(facts.pid, all)});
   }

@@ -40,14 +40,13 @@ class StatusHost {
   void set_whereabouts(std::function<status::Whereabouts()> whereabouts) { whereabouts_ = std::move(whereabouts); }
   // The coordinator in this process, which must live until it is replaced; null: it is in another process.
   void set_coordinator(transport::CoordinatorServer* coordinator);
-  // The check of a job is over, with this result.
   void checked(const std::string& job, const health::HealthReport& report);
 
   // Serves also a port of all addresses; 0: a free one. Returns the port. Fails where it cannot be opened, and names
   // the process that has it, if that is known.
   Result<std::uint16_t> listen(std::uint16_t port);
-  // Serves a connection that the coordinator's port, or this node's door, has accepted, and of which these bytes have
-  // been read. Whoever asks there for a coordinator that is elsewhere is led to it.
+  // Serves a connection that the coordinator's port, or this node's peer port, has accepted, and of which these bytes
+  // have been read. Requests there for a coordinator that is elsewhere are led to it.
   void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
  private:
@@ -60,7 +59,7 @@ class StatusHost {
     status::Check last;
   };
   net::http::Reply answer(const net::http::Request& request, const status::Caller& caller, bool leads);
-  // The answer to a request for a page of a coordinator that is elsewhere; nothing: the page is here.
+  // The answer to a request for a page of a coordinator that is elsewhere; not set: the page is here.
   std::optional<net::http::Response> lead(const net::http::Request& request, const status::Caller& caller) const;
   ControlApi::Job job() const;
   net::http::Response page(status::Page page, status::View view) const;

@@ -98,7 +98,7 @@ class Watcher {
 
  private:
   // Asks one place after another until one answers: where the job was last, where the user says it is, and at its
-  // nodes' doors.
+  // nodes' peer ports.
   void ask() {
     questions_.clear();
     problem_.reset();

@@ -22,7 +22,7 @@ namespace elastic::run {
 class TuningHost {
  public:
   struct Handlers {
-    // The last step of the workers; nothing: none was seen yet.
+    // The last step of the workers; not set: none was seen yet.
     std::function<std::optional<tuning::StepSeen>()> last_step;
     // For the other nodes of the round.
     std::function<void(protocol::LoaderSays)> say;
@@ -30,7 +30,7 @@ class TuningHost {
   // `settings` outlive it. `directory`: of this launch, or empty.
   TuningHost(net::Loop& loop, const TuningSettings& settings, const std::string& directory, Handlers handlers);
 
-  // The variable by which workers find the file; nothing where there is none.
+  // The variable by which workers find the file; empty where there is none.
   std::vector<Variable> variables() const;
   // A round forms in which this node is the one of group rank 0. What is said here reaches the other nodes before their
   // workers start.

@@ -17,7 +17,7 @@ namespace elastic::run {
 // The variable that may have the job's secret; workers do not get it.
 inline constexpr const char* kSecretVariable = "ELASTIC_RUN_TOKEN";
 
-// Whose devices a virtual local rank is about.
+// The vendor whose devices a virtual local rank is about.
 enum class Devices : unsigned char { kCuda, kAmd, kIntel, kAscend };
 
 // The values that all workers of this node share.

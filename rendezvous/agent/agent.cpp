@@ -85,7 +85,7 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
                    [&](Link::Joining&) { perform(link_.send(joins()), now_ms, out); },
                    [&](Link::Attached&) { to_lifecycle(Attached{}, now_ms, out); },
                    [&](Link::Detached& e) {
-                     // The coordinator closes the connection behind its last message.
+                     // The coordinator closes the connection after its last message.
                      if (!lifecycle_.is_dismissed()) out.emplace_back(Link::Log{e.why});
                      to_lifecycle(Detached{e.votes_for_ms}, now_ms, out);
                    },
@@ -101,11 +101,11 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
 }
 
 void Agent::on(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
-  // The order may be old, and with the message before it the node may have come to need a lease that is over.
+  // The message may be old, and the one before it may have made the node need a lease that is over.
   perform(link_.look(owner(), now_ms), now_ms, out);
   if (ended_) return;
   out.emplace_back(Link::Deliver{message});
-  // A node on standby can tell a coordinator that takes over of the verdict, too.
+  // A node on standby, too, can report the job result to a coordinator that takes over.
   if (std::holds_alternative<PrepareRound>(message) || std::holds_alternative<EndJob>(message)) link_.belongs();
   if (const auto* rejected = std::get_if<Rejected>(&message)) {
     must_be_idle_ = true;

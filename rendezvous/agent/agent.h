@@ -14,7 +14,6 @@ namespace elastic::agent {
 
 // --- Events: what happens to an agent beside the events of its life cycle. ---
 
-// The connection is there.
 struct LinkConnected {
   protocol::Nonce nonce{};                 // random, another for each connection
   std::optional<bool> local = {};          // whether the coordinator is in this process; none: as LinkSettings say
@@ -26,15 +25,15 @@ struct LinkConnected {
 // The connection could not be made, or has ended.
 struct LinkBroken {
   std::string why;           // a clause: "connection refused", "it was reset"
-  bool has_refused = false;  // where the last session was: nothing listens there any more
+  bool has_refused = false;  // nothing listens any more where the last session was
   bool is_further = false;   // a further host of the endpoint was asked, which need not be there
 };
 struct LinkReceived {
   protocol::ByteString bytes;
 };
 struct LinkTimerFired {};  // the timer of StartLinkTimer
-// Link::votes_for_own(), and there is no coordinator of the job in this process any more. It may have said so when the
-// agent had no session with it.
+// Link::votes_for_own() holds, and the job's coordinator in this process is gone. It may have resigned while the agent
+// had no session with it.
 struct OwnCoordinatorOver {};
 // The coordinator's messages come in the bytes of LinkReceived.
 using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, LinkTimerFired, OwnCoordinatorOver>;
@@ -42,7 +41,7 @@ using AgentEvent = std::variant<Event, LinkConnected, LinkBroken, LinkReceived, 
 // --- Effects: what an agent wants done beside the effects of its life cycle. ---
 
 // There is one connection at a time: Connect is answered by LinkConnected or LinkBroken, Disconnect by nothing, and no
-// event comes of a connection after it.
+// event of the connection follows it.
 struct StartLinkTimer {
   std::int64_t delay_ms = 0;  // the timer that runs is replaced
 };
@@ -57,7 +56,7 @@ class Agent {
  public:
   Agent(NodeSettings node, LinkSettings link) : lifecycle_(std::move(node)), link_(std::move(link)) {}
 
-  // `now_ms` is a monotonic clock's milliseconds, of one that goes on while the machine is suspended.
+  // `now_ms`: milliseconds of a monotonic clock that goes on while the machine is suspended.
   AgentEffects on_event(const AgentEvent& event, std::int64_t now_ms);
 
   const Lifecycle& lifecycle() const { return lifecycle_; }
@@ -74,7 +73,7 @@ class Agent {
 
   Lifecycle lifecycle_;
   Link link_;
-  std::uint32_t sessions_ = 0;   // those that were opened
+  std::uint32_t sessions_ = 0;   // how many were opened
   std::uint16_t peer_port_ = 0;  // NodeJoins::peer_port
   bool must_be_idle_ = false;    // the next session is opened when no process of a round is left
   bool ended_ = false;

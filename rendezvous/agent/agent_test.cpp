@@ -123,7 +123,7 @@ struct Tied {
   }
   std::size_t sessions() const { return other.introductions.size(); }
 
-  std::vector<NextLeader> next_leaders = {};  // who may lead the job after its coordinator
+  std::vector<NextLeader> next_leaders = {};
   Agent agent;
   Other other;
   std::int64_t now_ms = 1'000'000;

@@ -18,7 +18,7 @@ void FailureDetails::superseded() {
   own_.clear();
 }
 
-// They are wanted once, when the verdict comes.
+// Details are wanted once, when the job result comes.
 void FailureDetails::check_invariants() const {
   ELASTIC_CHECK(!are_missing() || own_.empty());
   ELASTIC_CHECK(!is_superseded_ || own_.empty());

@@ -37,7 +37,7 @@ void HangAids::on(const HangTold& message, Effects& out) {
   if (message.round != round_) return;
   if (message.what == HangTold::What::kVerdict) is_told_ = true;
   out.push_back(TellHang{message});
-  // Of workers that are being stopped each is continued for its end.
+  // Workers that are being stopped are continued for that anyway.
   if (message.what == HangTold::What::kContinues && message.is_stopped && runs_) out.push_back(SignalWorkers{SIGCONT});
 }
 
@@ -62,7 +62,7 @@ void HangAids::on(const StopWorkers& message, Effects& out) {
 void HangAids::on(const SignsSeen& event, std::int64_t now_ms, Effects& out) {
   if (!runs_ || event.round != round_) return;
   const bool tells_disks = event.disks_move && now_ms - disks_told_ms_ >= limits::kProgressReportMs;
-  // What holds is told again, since another coordinator may have taken over.
+  // Facts that still hold are told again, since another coordinator may have taken over.
   const bool tells_again = event.facts != HangFacts{} && now_ms - facts_told_ms_ >= limits::kProgressReportMs;
   if (event.facts == told_facts_ && !tells_disks && !tells_again) return;
   told_facts_ = event.facts;

@@ -92,7 +92,7 @@ TEST_CASE("a node that is to stop for a hang of which it has heard no verdict sa
   node.on(HangTold{.round = 4});
   CHECK(node.on(order).empty());
   node.on(HangOver{.round = 4});
-  CHECK(node.on(order).size() == 1);  // of this one it has heard none
+  CHECK(node.on(order).size() == 1);  // the node has heard no verdict of this one
 }
 
 TEST_CASE("the coordinator is told of signs when they change, and of disks and signs that hold now and then") {

@@ -9,9 +9,10 @@
 
 namespace elastic::agent {
 
-// How the processes of a round are ended: a signal to every process group of its workers; SIGKILL when the time that it
-// allows is over; 1 s after that the processes that are still there are named; and in the end the node goes on without
-// them. AllGone may end it at any time. The node's timer is the sweep's from begin(), begin_with_kill() or kill() on.
+// The steps that end the processes of a round. Every process group of its workers gets a signal, and SIGKILL when the
+// time that the signal allows is over. 1 s after that the processes that are still there are named, and in the end the
+// node goes on without them. AllGone may end the ladder at any time. The node's timer belongs to it from begin(),
+// begin_with_kill() or kill() on.
 class KillLadder {
  public:
   // `stuck_timeout_ms`: from SIGKILL until processes that do not end are given up.
@@ -21,20 +22,21 @@ class KillLadder {
   // signal.
   void begin(int signal, SignalWorkers::Cause cause, std::int64_t patience_ms, Effects& out,
              std::optional<int> spared = {});
-  // The same for a round that hangs: workers that are stopped are continued, and nobody is waited for longer than
-  // kHangMs, for who hangs saves nothing. With StopWorkers::aborts SIGABRT comes first, kAbortMs before SIGTERM; with
-  // StopWorkers::dumps nobody is signalled before dumps_awaited(), or kDumpsMs are over.
+  // The same for a round that hangs: stopped workers are continued, and none is waited for longer than kHangMs, since a
+  // worker that hangs saves nothing. With StopWorkers::aborts SIGABRT comes first, kAbortMs before SIGTERM; with
+  // StopWorkers::dumps no worker is signalled before dumps_awaited(), or before kDumpsMs are over.
   void begin_of_hang(const protocol::StopWorkers& order, std::int64_t patience_ms, Effects& out);
   static constexpr std::int64_t kHangMs = 5'000;
   static constexpr std::int64_t kAbortMs = 3'000;
   static constexpr std::int64_t kDumpsMs = 5'000;
   // AwaitDumps is answered.
   void dumps_awaited(Effects& out);
-  // The same with SIGKILL at once.
+  // Like begin(), with SIGKILL at once.
   void begin_with_kill(Effects& out);
   // Sends SIGKILL now to processes that are being ended already.
   void kill(Effects& out);
-  // The timer has fired: takes the next step. True: that was the last one, nobody waits any more for what is left.
+  // The timer has fired: takes the next step. True: that was the last step, and what is left is not waited for any
+  // more.
   [[nodiscard]] bool next(Effects& out);
   // Processes that SIGKILL has not ended, as text for a message.
   void named(const std::string& survivors, Effects& out);
@@ -56,8 +58,8 @@ class KillLadder {
   std::int32_t hang_patience_ms_ = 0;  // of begin_of_hang(); at most kHangMs
   bool aborts_ = false;                // of begin_of_hang()
   Stage stage_ = Stage::kTold;
-  std::string survivors_;    // what named() was last told in this sweep
-  std::string left_behind_;  // see left_behind()
+  std::string survivors_;  // what named() was last told in this ladder
+  std::string left_behind_;
 };
 
 }  // namespace elastic::agent

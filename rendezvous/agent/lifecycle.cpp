@@ -80,8 +80,8 @@ NodeJoins Lifecycle::joins() const {
 bool Lifecycle::needs_lease() const {
   if (dismissed_) return false;
   // Nobody can take the place of a round's only node while the coordinator is in the same process: nobody is elected
-  // without this one. Elsewhere even the only node of a round may be replaced; and without a session none is in this
-  // process, as far as is known, though its door may be asked.
+  // without this node. If the coordinator is elsewhere, even the only node may be replaced. Without a session no
+  // coordinator is in this process, as far as is known, though its peer port may be asked.
   if (settings_.hosts_coordinator && !detached_ && round_.place().node_count <= 1) return false;
   return state_ == State::kPreparing || state_ == State::kRunning || ends_processes();
 }
@@ -103,7 +103,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   early_.round_began(message.restart_count < message.max_restarts, message.error_files_wait);
   waits_.forget_news();
   kill_ladder_.forget_left_behind();
-  // The order crossed the message that this node leaves.
+  // The order crossed this node's message that it leaves.
   if (leaving_.told()) return stop(leaving_.signal(), Cause::kFromOutside, out);
   preparation_.begin(message, out);
 }
@@ -204,7 +204,7 @@ void Lifecycle::on(const StopWorkers& message, std::int64_t now_ms, Effects& out
   if (message.round != round_.number()) return;
   hang_.on(message, out);
   if (message.hangs && state_ == State::kStopping) return hurry_for_hang(now_ms, out);
-  // The store of a node that is done has to be there until the others' workers have seen its key.
+  // A node that is done has to keep its store until the others' workers have seen its key.
   const bool may_have_store = message.dumps && state_ == State::kSucceeded;
   if (!message.hangs || (state_ != State::kRunning && !may_have_store)) {
     return stop(SIGTERM, Cause::kOthersOrder, out);
@@ -228,7 +228,7 @@ void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
   if (detached_ && state_ == State::kIdle && votes_for_ms_) out.push_back(StopTimer{});
   detached_ = false;
   votes_for_ms_.reset();
-  // The coordinator may not have got the message before.
+  // The coordinator may not have got the earlier message.
   if (leaving_.told() && !job_result_) out.push_back(ToCoordinator{leaving_.message()});
   if (state_ == State::kSucceeded && waits_to_leave()) ask_to_leave(out);
 }
@@ -245,7 +245,7 @@ void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
 
 void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
   if (job_result_) {
-    // A coordinator that rejects this node does not need its verdict.
+    // A coordinator that rejects this node does not need its job result.
     dismissed_ = true;
     if (!nothing_left_ && !awaiting_background_) kill_round(out);
     return finish_if_done(out);

@@ -51,9 +51,9 @@ class Lifecycle {
   bool has_job_result() const { return job_result_.has_value(); }
   // Null before there is one.
   const protocol::JobResult* job_result() const { return job_result_ ? &*job_result_ : nullptr; }
-  // No coordinator needs this node's verdict any more, nor has anything to say to it.
+  // No coordinator needs this node's job result any more, or has anything to tell the node.
   bool is_dismissed() const { return dismissed_; }
-  // What the node waits for, for the user; nothing while workers run.
+  // What the node waits for, for the user; empty while workers run.
   std::optional<Waiting> waiting() const;
   // The same for a node that is idle and has a session with the coordinator.
   std::optional<Waiting> waiting_for_round() const;
@@ -65,7 +65,6 @@ class Lifecycle {
   int base_rank() const { return round_.place().base_rank; }
   // The failures of the last round on this node, in the order in which its workers ended.
   const std::vector<protocol::WorkerFailure>& failures() const { return round_.failures(); }
-  // Whether the coordinator is in this process.
   void set_hosts_coordinator(bool hosts) { settings_.hosts_coordinator = hosts; }
 
  private:
@@ -131,7 +130,7 @@ class Lifecycle {
   void kill_round(Effects& out);
   // The worker whose error file has stopped the round is signalled like the others.
   void stop_spared(int signal, SignalWorkers::Cause cause, Effects& out);
-  // No process of the round is left: NodeStopped::false_alarm.
+  // NodeStopped::false_alarm, when no process of the round is left.
   std::optional<int> rank_of_false_alarm() const;
   // This node was told to end: tells the coordinator, and stops the round if there is one.
   void leave(SignalWorkers::Cause cause, Effects& out);
@@ -149,9 +148,9 @@ class Lifecycle {
   // is to vote first.
   void leave_unasked(Effects& out);
   bool waits_in_barrier() const;
-  // The exit barrier is over.
   void barrier_is_over(Effects& out);
-  // Says so where the coordinator may move: a successor has to know of this node, or it takes it for lost.
+  // Tells the coordinator that the node leaves. If the coordinator moves, the next leader has to know that, or it takes
+  // the node for lost.
   void ask_to_leave(Effects& out);
   bool waits_to_leave() const { return departure_ != Departure::kNot && !job_result_; }
   // Leaves with its own success, whatever becomes of the job.
@@ -159,8 +158,8 @@ class Lifecycle {
   protocol::JobResult stopped_by_order() const;
   // Leaves workers that are being stopped already no more time than this.
   void hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out);
-  // A worker has failed here, and then the order has come to end the round for a hang: who hangs beside it is ended as
-  // on the other nodes.
+  // A worker has failed here, and then the order has come to end the round for a hang: the workers that hang here are
+  // ended as on the other nodes.
   void hurry_for_hang(std::int64_t now_ms, Effects& out);
 
   // Processes of a round are being ended, or the node lingers after that.
@@ -174,7 +173,7 @@ class Lifecycle {
   NodeSettings settings_;
   State state_ = State::kIdle;
   NodeRound round_;
-  Preparation preparation_;  // means something while state_ is kPreparing
+  Preparation preparation_;  // valid while state_ is kPreparing
   EarlyStop early_;
   KillLadder kill_ladder_;
   NodeTimer timer_;
@@ -188,13 +187,13 @@ class Lifecycle {
   std::optional<protocol::JobResult> job_result_;
   FailureDetails details_;
   HangAids hang_;
-  // Its workers have succeeded, and it has waited long enough: it wants to leave, and has logged that it does.
+  // The node's workers have succeeded, and it has waited long enough: it wants to leave, and has logged that.
   enum class Departure : std::uint8_t { kNot, kWanted, kLogged };
   Departure departure_ = Departure::kNot;
   bool nothing_left_ = false;        // the job is over, and no process of its last round is left
-  bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, for its coordinator is here
-  bool dismissed_ = false;           // see is_dismissed()
-  bool detached_ = false;            // there is no session with the coordinator
+  bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, since its coordinator is here
+  bool dismissed_ = false;
+  bool detached_ = false;  // there is no session with the coordinator
   // While detached: Detached::votes_for_ms.
   std::optional<std::int64_t> votes_for_ms_;
 };

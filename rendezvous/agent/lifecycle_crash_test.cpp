@@ -1,4 +1,4 @@
-// A node tells the coordinator by what a round's first failure can be recognised.
+// A node tells the coordinator what identifies a round's first failure.
 #include <doctest/doctest.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// How the job ends for a node: by the coordinator's verdict, or without one.
+// How the job ends for a node: by the coordinator's job result, or without one.
 #include <csignal>
 #include <utility>
 
@@ -14,14 +14,14 @@ using Cause = SignalWorkers::Cause;
 void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   if (!job_result_ && settings_.shares_details && round_.is_cause_of(message.job_result)) details_.want();
   if (job_result_ && message.job_result.round > job_result_->round) {
-    // The job has gone on without this node, under a coordinator that did not know its verdict.
+    // The job has gone on without this node, under a coordinator that did not know its job result.
     job_result_ = message.job_result;
     details_.superseded();
   }
   if (!details_.are_missing()) out.push_back(ToCoordinator{JobResultHeard{details_.own()}});
   if (job_result_) return;
   job_result_ = message.job_result;
-  // A verdict that only answers this node's leaving is of no use to other nodes.
+  // A job result that only answers this node's leaving is of no use to other nodes.
   const bool leaves = leaving_.told() && !settings_.hosts_coordinator;
   if (leaves && job_result_->outcome == JobResult::Outcome::kStopped) dismissed_ = true;
   if (state_ == State::kIdle) {
@@ -37,7 +37,7 @@ void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   stop_spared(SIGTERM, Cause::kOthersOrder, out);
 }
 
-// The job is over for this node without a word of the coordinator.
+// The job is over for this node without a message from the coordinator.
 void Lifecycle::end(JobResult job_result, Effects& out) {
   if (!job_result_) job_result_ = std::move(job_result);
   dismissed_ = true;
@@ -83,7 +83,7 @@ void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
 }
 
 bool Lifecycle::waits_in_barrier() const {
-  // Workers of other nodes need the store of the round until the last of them is done, and a coordinator.
+  // Workers of other nodes need the round's store and a coordinator until the last of them is done.
   const bool is_needed =
       round_.place().node_rank == 0 || (settings_.hosts_coordinator && !settings_.coordinator_may_move);
   return round_.place().node_count > 1 && !is_needed;
@@ -96,7 +96,7 @@ void Lifecycle::barrier_is_over(Effects& out) {
 }
 
 void Lifecycle::ask_to_leave(Effects& out) {
-  // A coordinator in this process hands over, if it can, or lets the node wait.
+  // A coordinator in this process transfers its leadership, if it can, or lets the node wait.
   constexpr std::int64_t kAskAgainMs = 5000;
   if (settings_.hosts_coordinator) {
     out.push_back(StartTimer{kAskAgainMs});
@@ -140,7 +140,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   details_.drop();
   awaiting_background_ = false;
   state_ = State::kEnding;
-  // If another node can take the coordinator over, it does so as if this node had died, and the job goes on.
+  // If another node can become the coordinator, it does so as if this node had died, and the job goes on.
   ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;
   // The coordinator stays until the other nodes have been told why the job ends.
   if (ends_with_guardian_) out.push_back(ToCoordinator{NodeLeaves{SIGKILL}});

@@ -47,7 +47,7 @@ struct Node {
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
   Effects writes(int local_rank, RoundNumber round = 0) { return on(ErrorFileWritten{round, local_rank, 3}); }
   Effects exits(int local_rank, ExitStatus exit) { return on(WorkerExited{local_rank, exit, 7}); }
-  // The others end of their signal.
+  // The other workers end of their signal.
   void others_end(int but) {
     for (int rank = 0; rank < 3; ++rank) {
       if (rank != but) exits(rank, {.signal = SIGTERM});
@@ -157,7 +157,7 @@ TEST_CASE("after a false alarm error files stop nobody, and the node says so to 
   CHECK(node.writes(1, 1).empty());
   CHECK(!node.life.joins().facts.false_alarm);
   CHECK(node.life.joins().facts.error_files_wait);
-  // It ends as without --warm-workers.
+  // The worker ends as without --warm-workers.
   const Effects failed = node.exits(1, {.code = 1});
   CHECK(!told<WorkerFailed>(failed)->is_uncertain);
   CHECK(!all<SignalWorkers>(failed)[0].spared);

@@ -37,7 +37,7 @@ struct WorkerStarted {
   int local_rank = 0;
   std::int64_t pid = 0;
   WorkerStart start = WorkerStart::kFresh;
-  std::int64_t spared_cpu_ms = 0;  // a warm one's: the processor time of the imports that it had not to do
+  std::int64_t spared_cpu_ms = 0;  // of a warm one: the processor time of the imports that it was spared
 };
 struct WorkerNotStarted {
   int local_rank = 0;
@@ -58,10 +58,10 @@ struct ErrorFileWritten {
 struct AllGone {
   std::shared_ptr<const protocol::TrainingPorts> training_ports = {};  // as they are now, where --training-port acts
 };
-struct TimerFired {};  // the one of StartTimer
+struct TimerFired {};  // the timer of StartTimer
 struct SignalReceived {
   int signal = 0;
-  // The process that sent it, where that is a worker or one that a worker has started; 0: any other.
+  // The process that sent it, if that is a worker or one that a worker has started; 0: any other.
   std::int64_t worker = 0;
 };
 // elastic-run's outer process, the launcher's parent, has died.
@@ -80,7 +80,7 @@ struct BackgroundFound {
 struct DetailsGathered {
   std::string text;  // at most limits::kAgentDetailsBytes
 };
-// The answer to FindCrash: by what the round's first failure on this node can be recognised.
+// The answer to FindCrash: what identifies the round's first failure on this node.
 struct CrashFound {
   protocol::RoundNumber round = 0;
   std::optional<protocol::Crash> crash = {};
@@ -93,8 +93,8 @@ struct NodeChecked {
 };
 // There is no session with the coordinator, or there is one again. At first there is one.
 struct Detached {
-  // The coordinator has handed over, and the node votes for another one. It is to stay for that for so many
-  // milliseconds at most; nothing: it may end.
+  // The coordinator has transferred the leadership, and the node is to stay to vote for another one, for so many
+  // milliseconds at most; empty: it may end.
   std::optional<std::int64_t> votes_for_ms = {};
 };
 struct Attached {};
@@ -126,7 +126,7 @@ struct EvidenceRead {
 struct DumpsAwaited {
   protocol::RoundNumber round = 0;
 };
-// What the node's workers show without being asked, as it is looked at now and then.
+// The signs of a hang that the node sees now and then, without being asked.
 struct SignsSeen {
   protocol::RoundNumber round = 0;
   protocol::HangFacts facts = {};
@@ -194,7 +194,7 @@ struct AbandonWorkers {};
 // No process of the last round is left, and one of its workers here is why the job has failed: read what is known of
 // it. Answered by DetailsGathered, for which the agent waits 2 s at most; Finish may come before the answer.
 struct GatherDetails {};
-// No process of the round is left, and a worker has failed here: read by what the failure can be recognised, and, with
+// No process of the round is left, and a worker has failed here: read what identifies the failure, and, with
 // --auto-tunning, whether it was for lack of memory. Answered by CrashFound, for which the next round waits 1 s at
 // most.
 struct FindCrash {
@@ -202,7 +202,6 @@ struct FindCrash {
 };
 // All workers are stopped, as SIGTSTP asked, and the launcher may be stopped now.
 struct Paused {};
-// Warn the user.
 struct Warn {
   std::string text;
   std::string_view event;  // its name in docs/observing.md
@@ -212,10 +211,9 @@ struct Warn {
 struct ReadEvidence {
   protocol::CollectEvidence order;
 };
-// Read no more.
 struct StopEvidence {};
 // Set the key of the round's store, if it is here, at which workers dump their flight recorders, and read the dumps of
-// this node's. Answered by DumpsAwaited, which is not waited for longer than 5 s.
+// this node's workers. Answered by DumpsAwaited, for which the agent waits 5 s at most.
 struct AwaitDumps {
   protocol::RoundNumber round = 0;
 };
@@ -231,16 +229,16 @@ struct HearLoader {
   protocol::LoaderTold told;
 };
 struct SignalWorkers {
-  // Why they are signalled, and with it who may have signalled them already: see SharedSignals.
+  // Why the workers are signalled, and so what else may have signalled them already: see SharedSignals.
   enum class Cause : std::uint8_t {
-    kOurs,         // the agent has decided it: nobody has
-    kOthersOrder,  // the coordinator has ordered it: perhaps whoever has signalled another node
-    kFromOutside,  // elastic-run or a worker got a signal: whoever has sent that
+    kOurs,         // the agent has decided it: nothing else has
+    kOthersOrder,  // the coordinator has ordered it: perhaps the sender of a signal to another node
+    kFromOutside,  // elastic-run or a worker got a signal: its sender
   };
   int signal = 0;
   Cause cause = Cause::kOurs;
   std::optional<int> spared = {};  // this local rank is left alone
-  std::optional<int> only = {};    // nobody but this local rank is meant
+  std::optional<int> only = {};    // only this local rank is signalled
 };
 // Answered by AllGone, at once if there is nothing to wait for.
 struct AwaitAllGone {};

@@ -38,7 +38,7 @@ struct Node {
   }
   Effects on(const Event& event) { return life.on_event(event, now_ms); }
   Effects from(const CoordinatorMessage& message) { return on(FromCoordinator{message}); }
-  // A worker is stopped, and survives SIGKILL. What the coordinator is told of that, if it is told.
+  // A worker is stopped, and survives SIGKILL. Returns what the coordinator is told of that; empty: nothing.
   std::optional<NodeCannotRun> given_up() {
     on(TimerFired{});
     on(TimerFired{});
@@ -77,7 +77,7 @@ TEST_CASE("workers that are stopped are continued when the coordinator says so, 
   const Effects continued = node.from(told(true));
   CHECK(the<SignalWorkers>(continued).signal == SIGCONT);
   the<TellHang>(continued);
-  // It is no verdict.
+  // That was no verdict.
   CHECK(all<Warn>(node.from(StopWorkers{.round = 4, .hangs = true})).size() == 1);
   const Effects stopping = node.from(told(true));
   CHECK(all<SignalWorkers>(stopping).empty());
@@ -115,7 +115,7 @@ TEST_CASE("workers that are to dump get their first signal when they have, and t
   const Effects stopped = node.from(StopWorkers{.round = 4, .hangs = true, .dumps = true});
   CHECK(the<AwaitDumps>(stopped).round == 4);
   CHECK(all<SignalWorkers>(stopped).empty());
-  // One that dies of its dump is no failure that begins another stop.
+  // A worker that dies of its dump is no failure that begins another stop.
   CHECK(all<SignalWorkers>(node.on(WorkerExited{0, {.signal = SIGABRT}, 5})).empty());
   CHECK(node.on(DumpsAwaited{3}).empty());  // of an earlier round
   const Effects dumped = node.on(DumpsAwaited{4});

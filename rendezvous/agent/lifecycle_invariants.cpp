@@ -24,11 +24,11 @@ void Lifecycle::check_invariants(const Effects& out) const {
   ELASTIC_CHECK(!has_workers || round_.failures().empty());
   ELASTIC_CHECK(!has_workers || round_.all_have_ended() == (state_ == State::kSucceeded));
 
-  // A node that was told to leave is in no round that is not being stopped, and without a session it goes by itself.
+  // A node that was told to leave is in no round that is not being stopped, and without a session it ends by itself.
   ELASTIC_CHECK(!leaving_.told() || (state_ != State::kPreparing && !has_workers));
   ELASTIC_CHECK(!leaving_.told() || !detached_ || state_ != State::kIdle || votes_for_ms_);
 
-  // Who waits to leave asks each coordinator that it finds, and its own again and again.
+  // A node that waits to leave asks each coordinator that it finds, and its own one again and again.
   ELASTIC_CHECK(state_ != State::kSucceeded || departure_ != Departure::kWanted || timer_.is_set());
 
   // Processes that do not end, and answers that do not come, are waited for until the timer fires.

@@ -9,7 +9,7 @@
 
 namespace elastic::agent {
 
-// Breaks what holds of a life cycle.
+// Breaks the invariants of a life cycle.
 struct LifecycleBreaker {
   using State = Lifecycle::State;
 

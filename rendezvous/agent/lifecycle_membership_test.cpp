@@ -123,7 +123,7 @@ TEST_CASE("a node that is alone beside its coordinator needs no lease; alone and
     if (hosts) node.life = Lifecycle{{.local_world_size = 2}};
     node.from(PrepareRound{.place = {0, 1, 0, 2, 0, 2}, .membership = 9});
     CHECK(node.life.needs_lease() == !hosts);
-    // It may ask at its own door whether a coordinator is there.
+    // It may ask its own peer port whether a coordinator is there.
     node.on(Detached{});
     node.life.set_hosts_coordinator(true);
     CHECK(node.life.needs_lease());
@@ -248,7 +248,7 @@ TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its succ
   const Effects left = node.on(TimerFired{});
   REQUIRE(told<NodeLeaves>(left).size() == 1);
   CHECK(told<NodeLeaves>(left)[0].signal == 0);
-  CHECK(!node.facts().job_result);  // a coordinator that comes back must not take it for the job's
+  CHECK(!node.facts().job_result);  // a coordinator that comes back must not take it for the job's result
   CHECK(!node.life.needs_lease());
   CHECK(node.life.is_dismissed());
   CHECK(the<Finish>(node.on(AllGone{})).job_result.outcome == JobResult::Outcome::kSucceeded);
@@ -278,7 +278,7 @@ TEST_CASE("where the coordinator may move a node that has waited long enough lea
   node.on(Detached{});
   CHECK(told<NodeLeaves>(node.on(TimerFired{})).size() == 1);  // nobody hears it
   CHECK(!node.life.has_job_result());
-  CHECK(node.facts().activity == Activity::kSucceeded);  // so that a successor knows of it
+  CHECK(node.facts().activity == Activity::kSucceeded);  // so that the next leader knows of it
   const Effects again = node.on(Attached{});
   CHECK(told<NodeLeaves>(again).size() == 1);
   CHECK(all<Warn>(again).empty());

@@ -47,7 +47,7 @@ std::optional<Waiting> Lifecycle::waiting_for_round() const {
 
 void Lifecycle::on(const protocol::Awaiting& message, std::int64_t now_ms, Effects&) { waits_.heard(message, now_ms); }
 
-// It is worth nothing later: where there is no session the link drops it.
+// Progress is worth nothing later: without a session the link drops it.
 void Lifecycle::on(const ProgressMade& event, std::int64_t, Effects& out) {
   if (state_ != State::kRunning || event.progress.round != round_.number()) return;
   out.push_back(ToCoordinator{event.progress});
@@ -74,7 +74,7 @@ void Lifecycle::on(const protocol::StacksWanted& message, std::int64_t, Effects&
       protocol::NodeStacks{.collection = message.collection, .groups = "", .problem = "it has no workers now"}});
 }
 
-// Like progress it is worth nothing later.
+// Like progress, stacks are worth nothing later.
 void Lifecycle::on(const StacksCollected& event, std::int64_t, Effects& out) {
   out.push_back(ToCoordinator{event.told});
 }

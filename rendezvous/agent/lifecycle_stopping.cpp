@@ -15,9 +15,8 @@ using Cause = SignalWorkers::Cause;
 
 namespace {
 
-// A program that ends a whole process tree (systemd, Slurm, pkill) signals the workers, too, and they may be gone
-// before the signal to elastic-run arrives. For so long the agent waits for it before it takes the workers' end for a
-// failure.
+// How long the agent waits for a signal before it takes the workers' end for a failure: a program that ends a whole
+// process tree (systemd, Slurm, pkill) signals the workers, too, and they may be gone before elastic-run gets it.
 constexpr std::int64_t kOrderOnItsWayMs = 500;
 
 // | the time that a next round waits for files that name the last one's failure | {kFindCrashMs} | the failure is
@@ -79,8 +78,8 @@ void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
   gone(out);
 }
 
-// After a hang the job does without the node, if it has enough others, also where the user would ignore the process:
-// what that waits for may be why the job hung, and this node's workers would wait for it in the next round, too.
+// After a hang the job does without the node, if it has enough others, even with --stuck-worker=ignore: what the
+// process waits for may be why the job hung, and this node's workers would wait for it in the next round, too.
 void Lifecycle::tell_left_behind(Effects& out) {
   const bool costs_the_node = hang_.ends(round_.number()) && round_.place().node_count > 1;
   if (settings_.ignore_stuck_workers && !costs_the_node) return;

@@ -437,7 +437,7 @@ TEST_CASE(
   CHECK(told<NodeStopped>(gone).round == 0);
   the<Finish>(gone);
 
-  // A node whose coordinator another node takes over does not leave either.
+  // A node whose coordinator may move to another node does not leave either.
   for (const bool hosts : {false, true}) {
     Node another({.hosts_coordinator = hosts, .coordinator_may_move = true, .terms = {.min_nodes = 2, .max_nodes = 2}});
     another.run();

@@ -1,4 +1,4 @@
-// Whatever a coordinator says, users do and processes answer, and in whichever order: no check of a node fails.
+// No check of a node fails, whatever a coordinator says, users do and processes answer, in any order.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kWorkers = 3;
 
-// A node to which anything happens that may, by chance.
+// A node that gets random events, of those that may happen.
 class Walk {
  public:
   // How often each kind of effect was wanted.
@@ -196,7 +196,7 @@ class Walk {
     }
   }
 
-  // Mostly with the verdict that the workers' end suggests.
+  // Mostly with the job result that the workers' end suggests.
   void end_job() {
     const bool fails = !life_.failures().empty();
     JobResult job_result{.outcome = fails ? JobResult::Outcome::kFailed : JobResult::Outcome::kSucceeded,
@@ -235,7 +235,7 @@ TEST_CASE("no order of events, of those that may happen to a node, breaks what h
     });
     REQUIRE(failed == "");
   }
-  // The walks lead everywhere.
+  // Each kind of effect was wanted.
   for (std::size_t kind = 0; kind < seen.size(); ++kind) {
     CAPTURE(kind);
     CHECK(seen[kind] > 20);

@@ -78,7 +78,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
   std::visit(Overloaded{
                  [&](const AgentSession::Welcomed& e) {
                    if (refusal_is_proof_ && is_same_place_ && search_.is_replaced_by(e.welcome.host)) {
-                     // The successors are asked first, in their order, so that all nodes vote for one and the same.
+                     // The next leaders are asked first, in their order, so that all nodes vote for the same one.
                      judge_death(owner, "another process listens at its port", now_ms, out);
                      disconnect(out);
                      last_problem_ = "another process listens at its port";
@@ -89,7 +89,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                      last_problem_ = "the one that answers there has stood in vain";
                      return try_again(true, false, now_ms);
                    }
-                   // A candidate of another start of the job can do nothing with this node's vote.
+                   // This node's vote is of no use to a candidate of another start of the job.
                    const bool is_other_start = own_incarnation_ != 0 && e.welcome.incarnation != own_incarnation_;
                    if (is_other_start && e.welcome.good_for_ms == 0) {
                      disconnect(out);
@@ -156,7 +156,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
              event);
 }
 
-// What concerns the tie itself; the rest is the owner's.
+// Handles the messages about the link itself; the rest is the owner's.
 void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& out) {
   ByteString bytes;
   if (std::holds_alternative<AreYouThere>(message)) {
@@ -166,12 +166,13 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   }
   const auto* end = std::get_if<EndJob>(&message);
   if (end != nullptr && vote_.have_run_after(end->job_result, incarnation_)) {
-    // A coordinator that was cut off has ended the job, and the others have gone on with another one, as has this node.
+    // A coordinator that was cut off has ended the job, while the others and this node have gone on with another
+    // coordinator.
     disconnect(out);
     detach(format("an old verdict, of round {}, was given there", end->job_result.round), out);
     grants_ = false;
-    // A search that is on has asked one more in vain. It has lost no candidate, after which it would begin anew, and
-    // come back here before it asks anybody else.
+    // A search that is on must not begin anew, as after the loss of a candidate: it would come back here before it asks
+    // anybody else.
     if (search_.is_on()) state_ = State::kGreeting;
     return try_again(false, false, now_ms);
   }
@@ -184,7 +185,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     } else {
       detach(format("the coordinator has resigned: {}", resigned->why), out);
     }
-    // Whoever hands over has a successor: the others wait for nothing.
+    // A coordinator that transfers its leadership has a next leader: the others need not wait.
     const bool lasted = has_lasted(now_ms);
     try_again(false, lasted || resigned->hands_over, now_ms);
     return;
@@ -194,7 +195,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
     search_.knows(prepare->next_leaders);
     has_no_next_leader_ = prepare->next_leaders.empty();
     if (prepare->next_leaders.empty()) {
-      vote_.granted_unasked();  // nobody could be elected after it: promises do not count
+      vote_.granted_unasked();  // nobody could be elected after it: votes do not count
     } else {
       vote_.prepares(session_->welcome(), now_ms);
     }
@@ -218,7 +219,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
   if (state_ == State::kOver) return out;
   judge_lease(owner, now_ms, out);
   if (!out.empty()) return out;  // it changes what the owner knows
-  // It cannot look for the coordinator while its workers end.
+  // The node cannot look for the coordinator while its workers end.
   if (is_bound_to_coordinator() && state_ == State::kResting && !owner.may_connect)
     since_ms_ = std::max(since_ms_, now_ms);
   if (state_ != State::kAttached && now_ms >= give_up_at()) {
@@ -344,8 +345,8 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
   lease_until_ms_.reset();
   out.push_back(LeaseOver{});
   if (state_ == State::kOver) return;
-  // Who was suspended, is told to wait, or whose coordinator fell silent has not looked for it yet, and has another
-  // lease for that.
+  // A node that was suspended, is told to wait, or whose coordinator fell silent has not looked for it yet, and has as
+  // long as another lease for that.
   if (is_bound_to_coordinator()) {
     if (state_ != State::kAttached && has_tried_) return give_up(now_ms, out);
     if (now_ms < since_ms_) return;
@@ -385,9 +386,9 @@ void Link::detach(const std::string& why, Effects& out, std::optional<std::int64
 
 void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   const bool is_told_to_wait = delay_ms > LeaseTimes::kLongestPauseMs;
-  // A candidate that was not elected is none that was found.
+  // A candidate that was not elected does not count as a coordinator that was found.
   const bool has_lost_one = state_ == State::kAttached && grants_;
-  // Of those that were not elected together one is to stand before the others look for it.
+  // After a split vote a random pause lets one node become a candidate before the others look for it.
   if (state_ == State::kAttached && search_.is_on()) delay_ms += random(lease_.renewal_ms() / 2);
   if (has_lost_one || is_told_to_wait) {
     since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
@@ -417,7 +418,7 @@ bool Link::hears_coordinator(std::int64_t now_ms) const {
   return state_ == State::kAttached && (settings_.local || now_ms < heard_ms_ + 2 * lease_.renewal_ms());
 }
 
-// Once the node is free to vote for another coordinator this one counts on it no longer.
+// Once the node is free to vote for another coordinator this one no longer counts its vote.
 std::int64_t Link::silent_until_ms() const {
   if (search_.next_leaders().empty()) return heard_ms_ + lease_.loss_timeout_ms;
   return std::max(heard_ms_ + lease_.lease_ms(), vote_.free_at_ms(heard_ms_).value_or(0));
@@ -432,7 +433,7 @@ std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.
 std::int64_t Link::back_off() {
-  // Where nothing is left but to find it again in time, it is asked as often as a lease would be renewed.
+  // A coordinator that has to be found again in time is asked as often as a lease would be renewed.
   const std::int64_t longest_ms = is_bound_to_coordinator() ? std::min(lease_.renewal_ms(), LeaseTimes::kLongestPauseMs)
                                                             : LeaseTimes::kLongestPauseMs;
   std::int64_t delay_ms = kFirstDelayMs;
@@ -470,8 +471,8 @@ void Link::check_invariants() const {
 }
 
 std::int64_t Link::give_up_at() const {
-  // The coordinator waits for a node that was in a round, or replaces it, soon; other nodes may wait for the first
-  // round.
+  // The coordinator waits for a node that was in a round only shortly, or replaces it; other nodes may wait for the
+  // first round.
   if (own_incarnation_ == 0) return std::max(began_ms_, since_ms_) + settings_.join_timeout_ms;
   return since_ms_ + lease_.lease_ms() + (is_bound_to_coordinator() ? 0 : settings_.rejoin_ms);
 }

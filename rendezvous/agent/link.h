@@ -15,7 +15,7 @@
 
 namespace elastic::agent {
 
-// The beginnings of a verdict's reason where a node has looked for its coordinator for as long as it may.
+// How the reason of a job result begins if a node has looked for its coordinator for as long as it may.
 inline constexpr const char* kFoundNoCoordinator = "found no coordinator";
 inline constexpr const char* kLostCoordinator = "lost the coordinator";
 
@@ -27,18 +27,18 @@ struct LinkSettings {
   std::string secret = {};
   std::int64_t join_timeout_ms = 600'000;  // from begin() until a coordinator has welcomed the node
   // From the end of the lease until the node is welcomed again, by this coordinator or another. Where no other can be
-  // elected a node of the job ends with its lease, or, if it notices the loss only then, a lease later.
+  // elected, a node of the job ends with its lease, or a lease later if it notices the loss only then.
   std::int64_t rejoin_ms = 30'000;
   std::int64_t greeting_ms = 5'000;  // from the attempt to connect until the welcome
   std::uint64_t seed = 1;            // of the random part of the pauses between attempts
-  // The coordinator that answers may be another job's, and this job's at another place, or not there yet.
+  // The coordinator that answers may be another job's, while this job's is at another place, or not there yet.
   bool may_meet_others = false;
-  // What a connection says that was broken tells more than that nothing came: a place that knows where it leads.
+  // Discovery is a file, which knows where it leads: the text of a broken connection tells more than a timeout.
   bool place_explains = false;
-  bool local = false;  // the coordinator is in this process: when it is silent, so are we
+  bool local = false;  // the coordinator is in this process, so its silence is ours
 };
 
-// An agent's tie to the coordinator: it connects, introduces itself, keeps the lease, and connects again when the
+// An agent's link to the coordinator: it connects, introduces itself, keeps the lease, and connects again when the
 // connection breaks. It knows nothing of workers; its owner says whether a lease is needed.
 //
 //   kResting --retry--> kConnecting --> kGreeting --welcome--> kAttached
@@ -49,10 +49,10 @@ class Link {
  public:
   // Effects: what a link wants done, in this order.
   struct Connect {                          // answered by connected() or broken()
-    std::optional<PeerPortTarget> to = {};  // nothing: where the nodes meet
+    std::optional<PeerPortTarget> to = {};  // empty: to discovery
   };
   struct Disconnect {          // no answer
-    bool is_stranger = false;  // what has answered knows nothing of the job
+    bool is_stranger = false;  // the process that answered knows nothing of the job
   };
   struct Write {
     protocol::ByteString bytes;
@@ -92,16 +92,15 @@ class Link {
     bool is_same_place = true;  // the coordinator of the last session was reached there
     bool may_begin = true;      // protocol::Introduction
   };
-  // The connection is there.
   Effects connected(const Connected& connection, std::int64_t now_ms);
-  // The connection could not be made, or has ended. `has_refused`: where the last session was the kernel says that
-  // nothing listens there any more.
-  // `is_further`: of several hosts of the endpoint a further one was asked. What went wrong at the first tells more.
+  // The connection could not be made, or has ended. `has_refused`: the kernel says that nothing listens any more where
+  // the last session was. `is_further`: of several hosts of the endpoint a further one was asked; what went wrong at
+  // the first tells more.
   Effects broken(const std::string& why, bool has_refused, const Owner& owner, std::int64_t now_ms,
                  bool is_further = false);
   Effects received(protocol::Bytes bytes, const Owner& owner, std::int64_t now_ms);
   // To be called when the time of next_deadline_ms() has come, when the owner has changed, and before the owner does
-  // anything that it may do under a lease only.
+  // anything that it may only do under a lease.
   Effects look(const Owner& owner, std::int64_t now_ms);
   // Without a session the message is lost: the next session's NodeJoins tells all that the node knows.
   Effects send(const protocol::AgentMessage& message);
@@ -117,36 +116,37 @@ class Link {
   // The job's secret, to be set before a connection is there.
   void set_secret(std::string secret) { settings_.secret = std::move(secret); }
   const std::string& secret() const { return settings_.secret; }
-  // What the link waits for, for the user: nothing while it is attached.
+  // What the link waits for, for the user; empty while it is attached.
   std::optional<Waiting> waiting() const;
 
   protocol::AgentId agent() const { return settings_.agent; }
   const NodeVote& vote() const { return vote_; }
-  // Who may host the coordinator after this one.
+  // The processes that may host the coordinator after this one.
   const std::vector<protocol::NextLeader>& next_leaders() const { return search_.next_leaders(); }
   const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
-  // It is, and the coordinator has answered the last keep-alives: whoever looks for it may be sent there.
+  // The link is attached, and the coordinator has answered the last keep-alives: agents that look for it may be
+  // redirected there.
   bool hears_coordinator(std::int64_t now_ms) const;
   protocol::Term term() const { return term_; }
   // The job's incarnation, as the last welcome has it; 0 before the first.
   protocol::Incarnation incarnation() const { return incarnation_; }
   // The loss timeout of the coordinator that has welcomed the node last, in milliseconds.
   std::int64_t loss_timeout_ms() const { return lease_.loss_timeout_ms; }
-  // The node has been in a round of the job, or is told of one as soon as the network lets it hear.
+  // The node has been in a round of the job, or an order for one may be on its way.
   bool may_be_in_round() const { return own_incarnation_ != 0 || attached(); }
   // From now on the node belongs to this job, and says so when it introduces itself.
   void belongs() { own_incarnation_ = incarnation_; }
   protocol::Incarnation own_incarnation() const { return own_incarnation_; }
   std::optional<std::int64_t> lease_until_ms() const { return lease_until_ms_; }
-  // From when on another coordinator may be elected in this process: the one that the node has promised its support to
-  // is lost. Nothing: it is not, or has not been asked for its support by any.
+  // From when on another coordinator may be elected in this process: the one that the node voted for is lost. Empty: it
+  // is not lost, or no coordinator has asked for the node's vote.
   std::optional<std::int64_t> may_elect_from_ms(std::int64_t now_ms) const;
-  // The agent supports the coordinator in its own process, until that has resigned.
+  // The agent votes for the coordinator in its own process, which has not resigned.
   bool votes_for_own() const { return state_ != State::kOver && vote_.votes_for_own(); }
-  // That has happened.
+  // That coordinator is gone.
   void own_is_over(std::int64_t now_ms) { vote_.own_is_over(now_ms); }
-  // The session, the connection and the times are of the state. The owner calls it after each event.
+  // Checks that session, connection and times fit the state. The owner calls it after each event.
   void check_invariants() const;
 
  private:
@@ -155,12 +155,12 @@ class Link {
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kAttached, kOver };
 
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
-  // The same after an attempt, or a session, that came to nothing.
+  // Like rest(), after an attempt or a session that failed.
   void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
   void judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out);
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
-  // From 0 to `most`.
+  // A random number from 0 to `most`.
   std::int64_t random(std::int64_t most);
   // Whether the session that ends now has lasted; counts those in a row that have not.
   bool has_lasted(std::int64_t now_ms);
@@ -171,7 +171,7 @@ class Link {
   std::int64_t granted_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   void give_up(std::int64_t now_ms, Effects& out);
-  // No other than the coordinator, which is elsewhere, can lead the job.
+  // The coordinator is elsewhere, and nobody else can lead the job.
   bool is_bound_to_coordinator() const { return has_no_next_leader_ && !settings_.local; }
   std::int64_t silent_until_ms() const;
   std::int64_t give_up_at() const;
@@ -191,10 +191,10 @@ class Link {
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;
   bool was_attached_ = false;
-  bool has_transferred_ = false;  // the coordinator in this process has, since the node leaves
+  bool has_transferred_ = false;  // the coordinator in this process transferred its leadership, as the node leaves
   std::string last_problem_;
-  int attempts_ = 0;        // those in a row that failed
-  int short_sessions_ = 0;  // those in a row that were cut off at once
+  int attempts_ = 0;        // failed ones in a row
+  int short_sessions_ = 0;  // in a row, each cut off at once
   std::int64_t began_ms_ = 0;
   std::int64_t since_ms_ = 0;          // when the last session ended, or from when on a new one is wanted
   bool has_tried_ = false;             // an attempt has failed since then

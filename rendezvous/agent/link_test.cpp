@@ -10,7 +10,7 @@
 
 namespace elastic::agent {
 
-// Breaks what holds of a link.
+// Breaks the invariants of a link.
 struct LinkBreaker {
   static void drop_session(Link& link) { link.session_.reset(); }
   static void forget_connection(Link& link) { link.has_connection_ = false; }
@@ -253,7 +253,7 @@ TEST_CASE("a node that was in no round looks for the join timeout, and says what
 
 namespace {
 
-// A node of a round in a job that no other than the coordinator can lead, and why it gives up when that is lost.
+// Brings the node into a round. Without `next_leaders` nobody but its coordinator can lead the job.
 void join_round(TiedLink& tied, std::vector<NextLeader> next_leaders = {}) {
   tied.begin();
   tied.say(PrepareRound{.place = {.node_count = 2}, .next_leaders = std::move(next_leaders)});

@@ -1,4 +1,4 @@
-// A link to a coordinator that asks for the node's support, and the search for the next one.
+// A link to a coordinator that asks for the node's vote, and the search for the next one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ TEST_CASE("a link promises its support to the coordinator that asks for it, and 
   tied.say(PrepareRound{.round = 4, .place = {1, 2, 1, 2, 1, 2}, .membership = 10, .before = {{1, 3, 9, 2, 0}}});
   REQUIRE(tied.other.last<RoundHeard>() != nullptr);
   CHECK(tied.other.last<RoundHeard>()->round == 4);
-  tied.say(NextRound{{1, 5, 11, 2, 0}, {{1, 3, 9, 2, 0}}});  // it is not in this one
+  tied.say(NextRound{{1, 5, 11, 2, 0}, {{1, 3, 9, 2, 0}}});  // the node is not in this one
   CHECK(tied.other.last<RoundHeard>()->round == 5);
   CHECK(tied.link.vote().rounds().rounds().back().rank == std::nullopt);
 }
@@ -40,7 +40,7 @@ namespace {
 
 bool is_free(const TiedLink& tied) { return tied.link.vote().free_at_ms(tied.now_ms) == 0; }
 
-// A node in a round whose coordinator, in the process of agent 8, has asked for its support.
+// A node in a round whose coordinator, in the process of agent 8, has asked for its vote.
 void begin_round(TiedLink& tied, bool refusal_is_proof) {
   tied.other.asks = true;
   tied.other.welcome.host = 8;
@@ -53,8 +53,8 @@ void begin_round(TiedLink& tied, bool refusal_is_proof) {
   tied.pass(1'000);
 }
 
-// A node whose workers run in such a round, of a coordinator of that term, and which has lost it and found another one,
-// in the process of agent 9, of the next term.
+// A node whose workers run in such a round of a coordinator of this term. It loses the coordinator, and finds another
+// one of the next term, in the process of agent 9.
 void run_and_lose(TiedLink& tied, Term term) {
   tied.other.welcome.term = term;
   begin_round(tied, true);
@@ -264,7 +264,7 @@ TEST_CASE("a new start of a node that has stood in vain is met at every place, a
   tied.say(Resigned{"it was not elected"});
   tied.pass_until_attached();
   REQUIRE(tied.link.attached());
-  // Twice the two doors, and the looks round before each.
+  // The two peer ports twice, and the probes before each.
   CHECK(tied.connects_ms.size() - before > 4);
 }
 
@@ -273,8 +273,8 @@ TEST_CASE("an old verdict is one answer in a search, which goes on behind it and
   run_and_lose(tied, 1);
   tied.reachable = false;
   tied.broken();
-  tied.pass(6'000);  // it is free of its promise
-  // Whoever is asked gives an old verdict, and lends nothing.
+  tied.pass(6'000);  // its vote has ended
+  // Each process that is asked gives an old job result, and grants nothing.
   tied.other.keeps = false;
   tied.reachable = true;
   tied.pass_until_attached();
@@ -292,7 +292,7 @@ TEST_CASE("an old verdict is one answer in a search, which goes on behind it and
 TEST_CASE("a verdict of a coordinator before the one whose round the node's workers have run is none, either") {
   for (const Term verdicts_term : {1u, 2u}) {
     TiedLink tied({.rejoin_ms = 30'000});
-    // The one that has ended the job takes a higher term when a node comes that has met one.
+    // The coordinator that has ended the job takes a higher term when a node that has met one joins.
     run_and_lose(tied, 2);
     tied.say(EndJob{.job_result = {.round = 3, .term = verdicts_term}});
     CHECK(tied.link.attached() == (verdicts_term == 2));

@@ -19,19 +19,18 @@ class NodeRound {
   // A round begins, with this many workers on this node; nothing of the one before is kept. Warns of why it begins, if
   // the coordinator has said so.
   void begin(const protocol::PrepareRound& order, int local_world_size, Effects& out);
-  // The workers are being started.
   void start() { has_run_ = true; }
-  // A worker of the round was started; it is told once of each.
+  // A worker of the round was started; called once for each.
   void started(const WorkerStarted& event);
   // A worker of the round has ended, once. `stopped_by_us`: this node was stopping it by then, so that a failure is a
   // consequence of that.
   void exited(const WorkerExited& event, bool stopped_by_us);
   // The worker's error file was seen, for which this node stops the round.
   void stops_for_error_file(int local_rank, std::int64_t wall_ms) { worker(local_rank).error_file_ms = wall_ms; }
-  // By what the first failure can be recognised if it comes again; nothing if there is no such thing.
+  // What identifies the first failure if it comes again; empty if nothing does.
   void found(std::optional<protocol::Crash> crash) { crash_ = crash; }
 
-  // What a coordinator that takes over gets of this node from now on.
+  // The transferred state that a coordinator that takes over gets from this node from now on.
   void keep(const protocol::KeepState& message) {
     if (message.round == order_.round) order_.transferred = message.transferred;
   }
@@ -50,7 +49,7 @@ class NodeRound {
   const protocol::WorkerFailure* cause() const;
   // That failure is a death by a signal that is sent to whole process trees, perhaps to elastic-run, too.
   bool was_ended_from_outside() const;
-  // One of these workers is why the job has failed.
+  // The root cause of the job's failure is one of these workers.
   bool is_cause_of(const protocol::JobResult& job_result) const;
   // "2 workers to end (ranks 4, 6)"; without workers that run, the processes that they have left running.
   std::string who_is_left() const;

@@ -21,8 +21,8 @@ struct NodeSettings {
   std::int64_t stuck_timeout_ms = 5'000;
   bool ignore_stuck_workers = false;   // the job goes on without such a worker; otherwise it fails
   bool leave_background = false;       // processes that successful workers have left running live on after the job
-  std::set<int> forward_signals = {};  // handed to the workers, and without any other effect
-  // Whoever signals elastic-run (Slurm) signals its workers, too, once: a second SIGTERM does not mean "now".
+  std::set<int> forward_signals = {};  // handed to the workers, without any other effect
+  // The sender that signals elastic-run (Slurm) signals its workers, too, once: a second SIGTERM does not mean "now".
   bool signals_are_shared = false;
   bool logs = false;  // there is a log directory
   // What the node tells the coordinator of itself; see protocol::NodeJoins.
@@ -31,7 +31,7 @@ struct NodeSettings {
   std::string addresses = {};
   std::optional<int> node_rank = {};
   bool hosts_coordinator = true;
-  bool coordinator_may_move = false;  // another node may take the coordinator over while this one still hosts it
+  bool coordinator_may_move = false;  // another node may become the coordinator while this one still hosts it
   protocol::JobTerms terms = {};
   protocol::JobRules rules = {};
   health::CheckRules check = {};
@@ -41,9 +41,9 @@ struct NodeSettings {
   std::int64_t exit_barrier_ms = 300'000;
   // The other nodes are told what is known of a worker here that is why the job fails.
   bool shares_details = false;
-  // The coordinator is told by what a round's first failure can be recognised if it comes again (protocol::Crash).
+  // The coordinator is told what identifies a round's first failure if it comes again (protocol::Crash).
   bool tells_crashes = false;
-  // With --auto-tunning: why a round's first failure has come is looked for whatever it is, before the node has
+  // With --auto-tunning: the node looks for the reason of a round's first failure, whatever it is, before it has
   // stopped.
   bool finds_deaths = false;
   // A worker's error file stops the round before the worker has ended (EarlyStop).

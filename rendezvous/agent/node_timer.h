@@ -14,7 +14,6 @@ class NodeTimer {
   // The life cycle wants these effects done; the last StartTimer or StopTimer among them counts. No timer fires in the
   // past.
   void follow(const Effects& effects, std::int64_t now_ms);
-  // TimerFired has come.
   void fired() { until_ms_.reset(); }
   // When the timer fires; none: it does not run.
   std::optional<std::int64_t> until_ms() const { return until_ms_; }

@@ -9,7 +9,7 @@ namespace {
 
 // A timer, whose effects are followed as the life cycle does.
 struct Timed {
-  // The delay of the timer that is started by these effects; none: none is.
+  // The delay of the timer that these effects start; empty: they start none.
   std::optional<std::int64_t> follow(const Effects& effects) {
     timer.follow(effects, now_ms);
     for (const Effect& effect : effects) {

@@ -26,7 +26,7 @@ std::optional<NodeVote::Answer> NodeVote::lease_granted(const protocol::Welcome&
   const bool is_another = id != voter_.coordinator();
   if (is_another && !voter_.may_vote(id, now_ms)) return {};
   if (has_left_another_than(id)) return {};
-  // Where the promise is not over it is a later coordinator of the same process: the earlier one has resigned, though
+  // If the vote has not ended, this is a later coordinator of the same process: the earlier one has resigned, though
   // the node has not heard it, and others may run under its leases.
   if (is_another && !voter_.is_released(now_ms)) voter_.resigned(voter_.coordinator(), now_ms);
   if (voter_state_is_for_ != id) note_voter_state(id, now_ms);
@@ -54,7 +54,7 @@ void NodeVote::prepares(const protocol::Welcome& welcome, std::int64_t now_ms) {
   if (!has_voted()) vote(id_of(welcome), now_ms);
 }
 
-// The vote uses up what the testimony contains: this comes first.
+// Called before the vote, which clears what the voter state contains.
 void NodeVote::note_voter_state(const CoordinatorId& id, std::int64_t now_ms) {
   voter_state_is_for_ = id;
   voter_state_ = {{}, {}, voter_.others_may_run_for_ms(now_ms)};
@@ -104,7 +104,7 @@ std::optional<std::int64_t> NodeVote::free_at_ms(std::int64_t now_ms) const {
 
 void NodeVote::hears(const protocol::PrepareRound& message, protocol::Incarnation incarnation) {
   is_in(incarnation);
-  leaves_.clear();  // it was not let go
+  leaves_.clear();  // the coordinator has not let the node go
   const Round round{message.fence.term, message.round, message.membership, message.place.node_count, message.host_rank};
   rounds_.hears(round, message.place.node_rank, message.before);
 }

@@ -11,7 +11,7 @@ namespace elastic::agent {
 
 namespace {
 
-// Two messages that put the beginning of a wait less far apart speak of the same wait.
+// Two messages whose waits began less far apart speak of the same wait.
 constexpr std::int64_t kSameWaitMs = 1000;
 
 }  // namespace

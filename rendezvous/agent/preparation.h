@@ -28,12 +28,11 @@ class Preparation {
   void check_is_answered() { check_is_answered_ = true; }
   // The log files are open.
   void logs_are_open() { awaits_logs_ = false; }
-  // Nobody waits for log files any more, in this round and in those that follow.
+  // Log files are not waited for any more, in this round and in those that follow.
   void give_up_logs() { has_logs_ = awaits_logs_ = false; }
   // The coordinator has ordered to run the workers with this store.
   void run_with(const protocol::StoreEndpoint& store) { store_ = store; }
 
-  // Rounds have log files.
   bool has_logs() const { return has_logs_; }
   bool awaits_logs() const { return awaits_logs_; }
   bool checks() const { return phase_.has_value(); }

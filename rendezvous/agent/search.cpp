@@ -10,13 +10,13 @@ using protocol::NextLeader;
 
 namespace {
 
-// Doors that send an agent on to each other: after so many it goes on by itself.
+// Peer ports may redirect an agent to each other: after so many redirects it goes on by itself.
 constexpr int kMostHops = 3;
 
-// How often the time doubles that those who are asked have to answer.
+// How often the time to answer doubles.
 constexpr int kMostDoublings = 3;
 
-// After a door that is not open yet; then twice as long each time, up to NextLeaderDialing::kStepMs.
+// The pause after a peer port that is not open yet; then twice as long each time, up to NextLeaderDialing::kStepMs.
 constexpr std::int64_t kFirstPauseMs = 10;
 
 PeerPortTarget peer_port_of(const NextLeader& next_leader) {
@@ -25,7 +25,7 @@ PeerPortTarget peer_port_of(const NextLeader& next_leader) {
 
 }  // namespace
 
-// What the search has found is by the places in the list before.
+// What the search has found is by the places in the old list, and is dropped with it.
 void Search::knows(std::vector<NextLeader> next_leaders) {
   is_done_ = false;
   if (next_leaders == next_leaders_) return;
@@ -38,15 +38,15 @@ void Search::knows(std::vector<NextLeader> next_leaders) {
   retry_ms_.reset();
 }
 
-// A new start of a node may be found at that node's door and where the nodes meet, and other doors lead there. If it
-// could not be elected, since others do not reach it, these have their turn before it is made a candidate again.
+// A new start of a node may be found at that node's peer port and by discovery, and other peer ports redirect there. If
+// it could not be elected, since others do not reach it, these have their turn before it becomes a candidate again.
 bool Search::shuns(protocol::AgentId host) const {
   return host != 0 && host == shunned_ && peer_ports_opened_ <= next_leaders_.size() + 1;
 }
 
 void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
-  // A successor that has stood in vain, perhaps on the agent's own node, has its turn again when the others, and the
-  // place where the nodes meet, had theirs: a coordinator may be there.
+  // A next leader that campaigned without enough votes, perhaps on the agent's own node, has its turn again when the
+  // others, and discovery, had theirs: a coordinator may be there.
   begins_with_ = is_on_ && asked_ == Asked::kNextLeader ? next_leader_ + 1 : 0;
   vain_ = is_on_ ? std::min(vain_ + 1, kMostDoublings) : 0;
   const bool is_next_leader = std::ranges::find(next_leaders_, host_, &NextLeader::agent) != next_leaders_.end();
@@ -67,15 +67,15 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   hops_ = 0;
 }
 
-// Who has voted in vain, or is done, looks also where the nodes meet: the process there may be of another start than
-// the successor on that host. After a loss that takes too long, since the coordinator's host is mostly the one.
+// After a split vote, or if the node is done, discovery is probed, too: the process there may be of another start than
+// the next leader on that host. Right after a loss that takes too long: discovery is mostly on the lost host.
 void Search::probe() {
   to_wait_for_ = silent_;
   look_at_those_that_answer();
 }
 
-// The lost coordinator's own process is no candidate so soon. One that has stood in vain, or that a node that is done
-// has lost a while ago, may be one again: others make it one.
+// The lost coordinator's own process is no candidate so soon. A process that campaigned without enough votes, or that a
+// node that is done has lost a while ago, may be one again: others make it one.
 void Search::look_at_those_that_answer() {
   to_look_at_.clear();
   const std::size_t meeting_place = next_leaders_.size();
@@ -86,9 +86,9 @@ void Search::look_at_those_that_answer() {
   }
 }
 
-// If it was waited for in vain, a candidate may have risen among the others meanwhile: those that answer are looked at
-// once more before the next one is waited for. So nobody looks away from them for longer than one step, and a candidate
-// stands for longer than that.
+// While the agent waited for a silent place, another one may have become a candidate: those that answer are probed once
+// more before the next silent one. So the agent looks away from them for one step at most, and a candidate waits longer
+// than that.
 void Search::was_looked_at(std::int64_t now_ms) {
   if (!looked_at_ || now_ms < asked_ms_ + step_ms()) return;
   silent_.set(*looked_at_);
@@ -101,7 +101,7 @@ std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_m
   const bool is_free = free_at_ms && now_ms >= *free_at_ms;
   bound_until_ms_ = is_free ? std::nullopt : free_at_ms;
   if (redirected_to_) {
-    // If nobody is there, the node of that door may have lost the same coordinator, and not know it yet.
+    // If nobody is there, the node that redirected the agent may have lost the same coordinator, and not know it yet.
     if (asked_ == Asked::kNextLeader) retry_ms_ = pause_ms();
     asked_ = asked_ == Asked::kNextLeader || asked_ == Asked::kRedirect ? Asked::kRedirect : Asked::kElsewhere;
     return std::exchange(redirected_to_, std::nullopt);
@@ -140,7 +140,7 @@ std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_m
     if (*looked_at_ == next_leaders_.size()) return {};
     return peer_port_of(next_leaders_[*looked_at_]);
   }
-  // The meeting place is one more in the turn, the last.
+  // Discovery is one more in the turn, the last.
   if (!dialing_) {
     dialing_.emplace(next_leaders_.size() + 1, times_, now_ms);
     for (std::size_t skipped = 0; skipped < begins_with_; ++skipped) (void)dialing_->dial();
@@ -156,11 +156,11 @@ std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_m
 bool Search::comes_back(std::int64_t now_ms) const {
   if (!retry_ms_) return false;
   if (asked_ == Asked::kRedirect) return now_ms < next_leader_since_ms_ + times_.renewal_ms();
-  // Nobody is bound by a promise for longer than that: the agent at that door does not look for a coordinator.
+  // No vote lasts longer than that: the agent at that peer port does not look for a coordinator.
   return asked_ == Asked::kNextLeader && now_ms < next_leader_since_ms_ + times_.loss_timeout_ms;
 }
 
-// Before a door is asked again: its node may learn soon that the coordinator is dead.
+// The pause before a peer port is asked again: its node may learn soon that the coordinator is dead.
 std::int64_t Search::pause_ms() {
   return std::exchange(longest_pause_ms_, std::min(2 * longest_pause_ms_, NextLeaderDialing::kStepMs));
 }
@@ -187,15 +187,15 @@ std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
   return bound_until_ms_ ? std::clamp<std::int64_t>(*bound_until_ms_ - now_ms, 1, step_ms()) : step_ms();
 }
 
-// A host that is dead accepts no connection. A successor that does lives, and may have much to do: who passes it over
-// stands itself, and splits the votes.
+// A dead host accepts no connection. A next leader that does is alive, and may be busy: a node that passes it over
+// becomes a candidate itself, and splits the vote.
 std::optional<std::int64_t> Search::greeting_ms(std::int64_t now_ms) const {
   if (asked_ != Asked::kNextLeader || !patience_ms(now_ms)) return {};
   return times_.renewal_ms();
 }
 
-// A welcome takes three round trips. Where that is longer than a step nobody finds a candidate: each node passes the
-// others over and stands itself, again and again. So it doubles with each search in vain, up to half of the time that a
+// A welcome takes three round trips. If that is longer than a step, no node finds a candidate: each passes the others
+// over and becomes one itself, again and again. So the step doubles with each split vote, up to half of the time that a
 // candidate waits for its next vote.
 std::int64_t Search::step_ms() const {
   return std::clamp(times_.next_vote_ms() / 2, NextLeaderDialing::kStepMs, NextLeaderDialing::kStepMs << vain_);
@@ -208,10 +208,10 @@ std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t n
   if (probes()) return rests ? std::max(now_ms, asked_ms_ + NextLeaderDialing::kStepMs) : now_ms;
   if (retry_ms_) return now_ms + std::max<std::int64_t>(*retry_ms_, 1);
   if (dialing_) return dialing_->again_at_ms(asked_ms_, has_refused, now_ms);
-  // Where the lost coordinator's own door has refused, the agent is free now.
+  // If the lost coordinator's own peer port has refused, the agent is free now.
   if (asked_ == Asked::kLost && has_refused) return now_ms;
   if (now_ms >= began_ms_ + times_.search_ms()) return {};
-  // Once it is free it asks others, who may wait for its vote.
+  // Once the agent is free it asks others, which may wait for its vote.
   const std::int64_t step_over_ms = asked_ms_ + NextLeaderDialing::kStepMs;
   return std::max(now_ms, std::min(step_over_ms, bound_until_ms_.value_or(step_over_ms)));
 }

@@ -12,11 +12,11 @@ using namespace elastic::protocol;
 namespace {
 
 constexpr std::int64_t kStep = 250;
-constexpr std::int64_t kStepAfterSplitVote = 500;  // after one search in vain
+constexpr std::int64_t kStepAfterSplitVote = 500;
 constexpr std::optional<std::int64_t> kFree = 0;
 constexpr std::optional<std::int64_t> kBound;
 
-// The coordinator was in the process of agent 1; 2 and 3 come after it.
+// The coordinator was in the process of agent 1; agents 2 and 3 are the next leaders.
 struct Lost {
   Lost() {
     search.meets(1);
@@ -26,13 +26,13 @@ struct Lost {
   static NextLeader peer_port(AgentId agent) {
     return {agent, static_cast<int>(agent) - 1, "10.0.0." + std::to_string(agent), static_cast<std::uint16_t>(agent)};
   }
-  // Who is asked next: an agent, or 0 for where the nodes meet.
+  // The agent that is asked next; 0: discovery.
   AgentId asks(bool is_free) {
     const auto target = search.next(is_free ? kFree : kBound, now_ms);
     return target ? target->agent : 0;
   }
 
-  // The same, after the agent has looked round.
+  // The same, after the probes.
   AgentId asks_first(bool is_free) {
     AgentId asked = asks(is_free);
     while (search.probes()) asked = asks(is_free);
@@ -61,7 +61,7 @@ TEST_CASE("another process that answers at the lost coordinator's own port shows
   CHECK(lost.asks(false) == 1);
   CHECK_FALSE(lost.search.is_replaced_by(1));
   CHECK(lost.search.is_replaced_by(7));
-  CHECK(lost.asks(false) == 0);  // where the nodes meet another host may listen by now
+  CHECK(lost.asks(false) == 0);  // by discovery another host may be found by now
   CHECK_FALSE(lost.search.is_replaced_by(7));
 }
 
@@ -134,13 +134,13 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
   lost.search.begin({}, 1'000);
   lost.now_ms = 1'000;
   for (const AgentId next : {3u, 1u}) {
-    // The one that has stood in vain, too, since others may have made it a candidate again; and where the nodes meet,
-    // since a new start of a node may be one.
+    // The one that was not elected, too, since others may have made it a candidate again; and discovery, since a new
+    // start of a node may be one.
     for (const AgentId looked_at : {2u, 3u, 1u, 0u}) {
       CHECK(lost.asks(true) == looked_at);
       CHECK(lost.search.probes());
       CHECK(lost.search.patience_ms(60'000) == kStepAfterSplitVote);
-      lost.search.sent({.retry_ms = 700});  // nobody stands there, which is all that the agent wants to know
+      lost.search.sent({.retry_ms = 700});  // no candidate is there, which is all that the agent wants to know
       CHECK(lost.search.again_at_ms(false, lost.now_ms) == lost.now_ms);
     }
     CHECK(lost.asks(true) == next);
@@ -152,7 +152,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     CHECK(lost.search.next(kFree, lost.now_ms)->port == 9);
     CHECK(lost.search.probes());
   }
-  // Looks at all of these, of which `silent` does not answer.
+  // Probes all of these, of which `silent` does not answer.
   const auto looks_at = [&](std::initializer_list<AgentId> places, std::optional<AgentId> silent = {}) {
     for (const AgentId looked_at : places) {
       CHECK(lost.asks(true) == looked_at);
@@ -168,7 +168,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     looks_at({2, 3}, 3);
     looks_at({2, 1, 0});
     opens_a_peer_port();
-    // The next time it is waited for last.
+    // The next time the silent one is waited for last.
     looks_at({2, 1, 0, 3}, 3);
     looks_at({2, 1}, 1);
     looks_at({2, 0});
@@ -350,7 +350,7 @@ TEST_CASE(
   Lost lost;
   lost.search.is_done();
   for (int turn = 0; turn < 3; ++turn) {
-    // The process that it has lost, too, which others may have made a candidate.
+    // The lost coordinator's process, too, which others may have made a candidate.
     for (const AgentId looked_at : {2u, 3u, 1u, 0u}) {
       CHECK(lost.asks(true) == looked_at);
       CHECK(lost.search.probes());

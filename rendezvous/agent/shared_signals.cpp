@@ -10,7 +10,7 @@ namespace {
 
 using Cause = SignalWorkers::Cause;
 
-// Only signals that end workers are sent to them by the agent's own decision, or get to them once.
+// Signals that end workers reach them once. Of the agent's own, only these may have come from outside, too.
 bool ends(int signal) { return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT; }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace elastic::agent {
 
-// Sees to it that workers get each signal once although Slurm may signal them itself. Depending on how Slurm tracks
+// Makes sure that workers get each signal once although Slurm may signal them itself. Depending on how Slurm tracks
 // processes it signals every process of a step (proctrack/linuxproc; cgroup with SignalChildrenProcesses), or
 // elastic-run's outer process alone (cgroup without it, pgid). The launcher, like the workers a child of the outer
 // process in a process group of its own, gets what they get. An order to signal the workers is put off for a moment if

@@ -13,19 +13,19 @@
 // Whether a node is let into the job when it joins.
 namespace elastic::coordinator {
 
-// What is wrong with the message, as a clause, if no elastic-run would send it; empty if nothing is.
+// Why no elastic-run can have sent this message, as a clause; empty if one can.
 std::string nonsense(const protocol::NodeJoins& message);
 
-// The newcomer as far as it is known before it is let in: its host, to which losses are charged.
+// The node that joins before it is let in: only its agent and the host, to which losses are charged, are set.
 membership::Node newcomer(const protocol::NodeJoins& message);
 
 // What the coordinator knows of a host.
 struct HostRecord {
-  std::optional<Exclusion> exclusion = {};          // it is excluded from the job
-  std::optional<std::int64_t> quarantined_ms = {};  // it is kept out for so many milliseconds more
+  std::optional<Exclusion> exclusion = {};          // why the host is evicted; empty: it is not
+  std::optional<std::int64_t> quarantined_ms = {};  // for how much longer the host is quarantined; empty: it is not
 };
 
-// Why no node of the host is let in now; nothing if nodes are.
+// Why no node of the host is let in now; empty if nodes are.
 std::optional<protocol::Rejected> refusal(const HostRecord& host);
 
 // What the coordinator knows of the node that joins.
@@ -35,11 +35,11 @@ struct Applicant {
   HostRecord host = {};
 };
 
-// Why the node cannot be let in now; nothing if it can. The job has `nodes` nodes; `is_ending`: it has its verdict.
+// Why the node cannot be let in now; empty if it can. `nodes` are in the job; `is_ending`: the job has its result.
 std::optional<protocol::Rejected> refusal(const protocol::NodeJoins& message, const Applicant& applicant,
                                           const JobSettings& settings, std::size_t nodes, bool is_ending);
 
-// The node was started with other terms than the job's.
+// The rejection of a node that was started with other terms than the job's.
 protocol::Rejected terms_differ(const protocol::JobTerms& its, const protocol::JobTerms& ours);
 
 }  // namespace elastic::coordinator

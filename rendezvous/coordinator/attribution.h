@@ -14,8 +14,8 @@ namespace elastic::coordinator {
 // A node that was declared lost.
 struct LostNode {
   int node_rank = 0;
-  std::string address;  // how it calls itself; may be empty
-  std::string how;      // as a clause: "its connection was reset"
+  std::string address;  // the name that the node gives itself; may be empty
+  std::string how;      // a clause: "its connection was reset"
 };
 
 // "node 2 (10.0.0.7) was lost: its connection was reset"

@@ -55,7 +55,7 @@ TEST_CASE("the rank for whose error file the round was stopped is the cause, tho
   order_by_cause(failures, 1);
   CHECK(failures.at(0).rank == 1);
   CHECK(failures.at(1).rank == 5);
-  // It did not fail by itself.
+  // Rank 4 did not fail by itself.
   order_by_cause(failures, 4);
   CHECK(failures.at(0).rank == 5);
 }

@@ -69,7 +69,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   now_ms_ = std::max(now_ms_, now_ms);
   if (state_ == State::kEnded) return out;
-  // Its time may have passed while this process did not run. A verdict is final: nobody is asked who gets to hear it.
+  // The leader lease may have ended while this process did not run. A job result is final: telling it needs no vote.
   if (const std::string why = state_ != State::kEnding ? leadership_.why_over(now_ms_) : ""; !why.empty()) {
     resign(why, out);
     return out;
@@ -173,15 +173,15 @@ void Coordinator::on(const OwnAgentEnded&, Effects& out) {
   run_if_ready(out);
 }
 
-// Of two candidates that each have a part of the votes one is to go at once, so that its voters find the other; but not
-// both, since each may have the vote of the other's node.
+// After a split vote one of two candidates is to resign at once, so that its voters find the other. It is the one of
+// the lower term: each may have the vote of the other's node, and both must not resign.
 void Coordinator::on(const OwnAgentElsewhere& event, Effects& out) {
   if (event.term > identity_.term() && leadership_.lacks_votes(now_ms_))
     resign("the agent of its own node has found another one", out);
 }
 
 void Coordinator::on(const HostLeaves& event, Effects& out) {
-  // A candidate has nothing to hand over.
+  // A candidate has no leadership to transfer.
   if (state_ == State::kEnding || state_ == State::kRecovery) return;
   const std::string text = format("the elastic-run beside it received {} and leaves", signal_name(event.signal));
   host_leaves("", text, event.signal, out);
@@ -192,7 +192,7 @@ void Coordinator::on(const PeerPortTried& event, Effects&) {
   leadership_.peer_ports().is_open(event.agent);
   Node* node = roster_.find(event.agent);
   if (node == nullptr) return;
-  // The others are to try this one first, too.
+  // The other nodes are to try this address first, too.
   std::vector<std::string> addresses = split(node->addresses, ' ');
   const auto found = std::ranges::find(addresses, event.address);
   if (found == addresses.end()) return;
@@ -200,8 +200,8 @@ void Coordinator::on(const PeerPortTried& event, Effects&) {
   node->addresses = elastic::join(addresses, " ");
 }
 
-// Two hosts may both begin a job of this name: an endpoint's host that has come back without its memory, or each of the
-// hosts that a name leads to.
+// Two hosts may both begin a job of this name: an endpoint's host that has come back empty, or each of the hosts that a
+// name leads to.
 void Coordinator::on(const CoordinatorGossiped& event, Effects& out) {
   if (!leadership_.is_counting() || state_ == State::kEnding) return;
   const discovery::Duplicate duplicate = discovery::judge_duplicate_job(
@@ -312,7 +312,7 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
 
 void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   if (state_ == State::kEnding) return;
-  // It leaves the coordinator that is elected. The coordinator's own node leaves when another one can be elected again.
+  // The node leaves when a coordinator is elected; the coordinator's own node when another one can be elected again.
   const bool is_host_taking_over = node.hosts_coordinator && leadership_.is_counting() && state_ == State::kRecovery;
   if (leadership_.is_candidate() || (is_host_taking_over && message.signal == SIGTERM)) {
     node.leaves_later = message;
@@ -353,7 +353,7 @@ void Coordinator::on(Node& node, const RoundHeard& message, Effects& out) {
   run_if_ready(out);
 }
 
-// What the node of group rank 0 says is for all others, and what these say is for that one.
+// Words of the node of group rank 0 go to all other nodes, and theirs go to that node.
 void Coordinator::on(Node& node, const LoaderSays& message, Effects& out) {
   if (!is_in_round() || !is_current(node, message.round)) return;
   const bool leads = node.place.node_rank == 0;
@@ -399,7 +399,7 @@ void Coordinator::decide(Effects& out) {
   }
 }
 
-// What nodes have said that leave, and had to wait.
+// Handles the NodeLeaves that had to wait, of nodes that got a signal.
 void Coordinator::take_leaves(Effects& out) {
   std::vector<AgentId> leavers;
   for (const auto& [agent, node] : roster_.nodes()) {

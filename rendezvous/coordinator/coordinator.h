@@ -43,7 +43,7 @@ namespace elastic::coordinator {
 //      |  +-- round re-formed                                               |
 //      +-- join timeout --> kEnding <-- all succeeded ----------------------+
 //                             |  ^---------------- all stopped, no restart left, or told to end
-//                             +-- all nodes have the verdict --> kEnded
+//                             +-- all nodes have the result --> kEnded
 //
 //   kRecovery takes the place of kForming if agents report a round that an earlier coordinator formed.
 class Coordinator {
@@ -53,7 +53,7 @@ class Coordinator {
   // Messages about an older round than the present one change nothing.
   Effects on_event(const Event& event, std::int64_t now_ms);
 
-  // When TimePassed is due, by the clock of CoordinatorConfig::now_ms; nothing if the coordinator waits for no time.
+  // When TimePassed is due, by the clock of CoordinatorConfig::now_ms; empty if no time is waited for.
   std::optional<std::int64_t> next_deadline_ms() const;
 
   const CoordinatorConfig& config() const { return config_; }
@@ -61,37 +61,37 @@ class Coordinator {
   protocol::Incarnation incarnation() const { return identity_.incarnation(); }
   protocol::Fence fence() const { return identity_.fence(); }
   bool ended() const { return state_ == State::kEnded; }
-  // The job has its verdict, or has it when its round has stopped.
+  // The job has its result, or gets it when its round has stopped.
   bool is_ending() const { return state_ == State::kEnding || stopping_.job_ends; }
-  // It has resigned because its process leaves: no other coordinator of the job is to begin here.
+  // The coordinator has resigned because its process leaves: no other coordinator of the job may begin here.
   bool has_transferred() const { return has_transferred_; }
-  // Its verdict says how the job ended, once it has; nothing if another coordinator took the job over.
+  // How the job ended, once it has; without a job result if another coordinator took the job over.
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRecovery, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
-  std::optional<protocol::RoundNumber> round() const { return round_; }  // the last that was formed, if there was one
+  std::optional<protocol::RoundNumber> round() const { return round_; }  // the last that was formed; empty: none was
   const membership::Roster& roster() const { return roster_; }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
   // The job's status without its name and the figures of the check. At most `most_members` nodes are listed by name.
   status::Job status(std::int64_t now_ms, std::size_t most_members,
                      const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
-  // Nodes may keep their workers running: this coordinator may go on with the round that runs.
+  // Nodes may keep their workers running: this coordinator may go on with their round.
   bool grants_leases() const { return recovery_.grants_leases(); }
   const Leadership& leadership() const { return leadership_; }
   const HangDesk& hang() const { return hang_; }
-  // What this coordinator tells whoever may take itself for the job's first one: nothing while it stands for election
-  // or ends, and where its own node is not in the job. The port is for the caller to add.
+  // The gossip for a process that may take itself for the job's first coordinator. Empty while this one is a candidate
+  // or ends, and where its own node is not in the job. The caller adds the port.
   std::optional<protocol::Gossip> gossip() const;
-  // Who may lead the job after this coordinator, of the last round's nodes.
+  // The nodes of the last round that may lead the job after this coordinator.
   std::vector<protocol::NextLeader> next_leaders() const;
-  // The session belongs to a node of the job whose lease may be renewed.
+  // The session belongs to a node of the job, whose lease may be renewed.
   bool may_renew_lease(protocol::NodeId session) const;
   // No node is in the job and no round was formed: the job can be forgotten.
   bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && claims_.empty(); }
 
  private:
-  friend struct CoordinatorBreaker;  // a test's
+  friend struct CoordinatorBreaker;  // for tests
   using Node = membership::Node;
 
   void on(const MessageReceived& event, Effects& out);
@@ -118,7 +118,7 @@ class Coordinator {
   void on(Node& node, const protocol::JobResultHeard& message, Effects& out);
   void on(Node& node, const protocol::RoundHeard& message, Effects& out);
   void on(Node& node, const protocol::NodeProgress& message, Effects& out);
-  void on(Node&, const protocol::NodeStacks&, Effects&) {}  // of whoever has asked for it (StacksDesk)
+  void on(Node&, const protocol::NodeStacks&, Effects&) {}  // for StacksDesk, which has asked for them
   void on(Node& node, const protocol::HangSigns& message, Effects& out);
   void on(Node& node, const protocol::NodeEvidence& message, Effects& out);
   void on(Node& node, const protocol::LoaderSays& message, Effects& out);
@@ -205,7 +205,7 @@ class Coordinator {
   JobSettings settings_;
   JobBudgets budgets_;
   std::optional<protocol::RoundNumber> round_;  // the last that was formed
-  protocol::Term formed_in_ = 0;                // it was formed here, in this term; 0: by an earlier coordinator
+  protocol::Term formed_in_ = 0;                // the term in which it was formed here; 0: by an earlier coordinator
   Slots slots_;                                 // of the last round
   Again again_;                                 // why the previous round ended
   JobStatistics statistics_;

@@ -1,4 +1,4 @@
-// The check before a round's workers run: its phases, and which nodes are excluded for its results.
+// The check before a round's workers run: its phases, and which nodes are evicted for its results.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ using membership::Node;
 
 namespace {
 
-// What is wrong with each node, or link, that the check has found unfit; a note for each of the nodes.
+// What is wrong with each unhealthy node or link. Adds a note for each of these nodes.
 std::vector<std::string> flaws_of(const std::vector<health::CheckPlan::Unhealthy>& unhealthy, const Slots& slots,
                                   const membership::Roster& roster, Effects& out) {
   std::vector<std::string> flaws;
@@ -30,7 +30,7 @@ std::vector<std::string> flaws_of(const std::vector<health::CheckPlan::Unhealthy
 
 }  // namespace
 
-// All nodes are checked before a round that follows a hang for which the links between them may be why.
+// All nodes are checked before the round that follows a hang which the links between them may have caused.
 health::CheckRules Coordinator::check_rules() const {
   health::CheckRules rules = settings_.check;
   if (hang_.suspects_links()) rules.when = health::CheckRules::When::kAlways;
@@ -52,7 +52,7 @@ void Coordinator::end_check_phase(Effects& out) {
   out.push_back(std::move(judged));
   if (settings_.check.only) {
     const std::vector<std::string> flaws = flaws_of(unhealthy, slots_, roster_, out);
-    stopping_.job_ends = true;  // it was started with --check-only
+    stopping_.job_ends = true;  // the job was started with --check-only
     stopping_.outcome = unhealthy.empty() ? Outcome::kSucceeded : Outcome::kFailed;
     if (!unhealthy.empty()) stopping_.fatal = format("{}: {}", kFoundUnhealthy, some_of(flaws));
     return stop_round(out);
@@ -78,7 +78,7 @@ void Coordinator::leave_out(const health::CheckPlan::Unhealthy& found, Effects& 
   stopping_.other = std::move(unhealthy.because);
 }
 
-// Rejects the nodes that the check has found unfit, once they have stopped.
+// Rejects the nodes that the check has found unhealthy, once they have stopped.
 void Coordinator::turn_away_evicted(Effects& out) {
   std::vector<Node*> unhealthy;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -86,7 +86,7 @@ void Coordinator::turn_away_evicted(Effects& out) {
   }
   for (Node* node : unhealthy) {
     out.push_back(Send{*node->session, is_evicted(node->unhealthy)});
-    // The way to the agent in this process loses nothing: that one looks for no other coordinator.
+    // The agent in this process is certain to get the rejection, and looks for no other coordinator.
     if (node->agent == config_.own_agent) leadership_.died(node->agent, now_ms_);
     forget(*node);
   }

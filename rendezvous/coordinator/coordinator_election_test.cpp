@@ -1,4 +1,4 @@
-// How a coordinator that takes a job over is elected by the promises of its nodes.
+// How a coordinator that takes a job over is elected by the votes of its nodes.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/leadership_test_support.h"

@@ -1,4 +1,4 @@
-// How nodes are lost, and how the job ends, or this coordinator.
+// How nodes are lost, and how the job or this coordinator ends.
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -41,7 +41,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   out.push_back(std::move(lost));
   if (member_state != MemberState::kLeaving) {
     const bool is_first_of_host = stopping_.lose(node, how);
-    // A candidate needs every vote: it keeps nobody out.
+    // A candidate needs every vote: it quarantines no host.
     const bool is_charged = !leadership_.is_candidate();
     if (is_charged) budgets_.losses.count_loss();
     if (is_charged && is_first_of_host) charge(node, out);
@@ -52,7 +52,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (is_in_round()) stop_round(out);
 }
 
-// Charges a loss to the node's host, which is kept out from then on if it was lost too often.
+// Charges a loss to the node's host, which is quarantined if it has lost too many nodes.
 void Coordinator::charge(const Node& node, Effects& out) {
   if (const auto until_ms = budgets_.losses.charge(node.identity(), now_ms_)) {
     out.push_back(node_is_quarantined(node, *until_ms - now_ms_));
@@ -89,7 +89,7 @@ void Coordinator::end(JobResult job_result, Effects& out) {
   dismiss_if_all_heard(out);
 }
 
-// The node in this process leaves, and the job can go on without it under a coordinator in another one.
+// The job can go on under a coordinator in another process when the node in this one leaves.
 bool Coordinator::may_transfer() const {
   using OnLeave = JobRules::OnLeave;
   const bool is_at_work = state_ == State::kForming || state_ == State::kPreparing || state_ == State::kRunning ||
@@ -107,8 +107,8 @@ void Coordinator::host_leaves(const std::string& name, const std::string& text, 
   return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
-// The round can be finished under a coordinator in another process, of a node that still trains. That coordinator takes
-// a node of the round for lost which does not come to it: all must still be here.
+// A node that still trains can host a coordinator that finishes the round. That one declares every node of the round
+// lost that does not come to it: all must still be here.
 bool Coordinator::may_go_on_without_host() const {
   if (!leadership_.may_transfer(roster_, now_ms_)) return false;
   const auto& nodes = roster_.nodes();
@@ -121,8 +121,8 @@ bool Coordinator::may_go_on_without_host() const {
          });
 }
 
-// The node in this process is done and will hand over when it has waited long enough. Others that are done go with it
-// to the next coordinator.
+// The node in this process is done, and the leadership is transferred when it has waited long enough. Other nodes that
+// are done go with it to the next leader.
 bool Coordinator::waits_for_host() const {
   if (!config_.own_agent || state_ == State::kStopping) return false;
   const auto own = roster_.nodes().find(*config_.own_agent);
@@ -130,7 +130,7 @@ bool Coordinator::waits_for_host() const {
   return own->second.place.node_rank != 0 && may_go_on_without_host();
 }
 
-// Nodes that are done, and have waited for long enough.
+// Lets nodes go that are done and have waited for long enough.
 void Coordinator::let_done_nodes_leave(Effects& out) {
   std::vector<AgentId> leavers;
   for (const auto& [agent, node] : roster_.nodes()) {
@@ -141,7 +141,7 @@ void Coordinator::let_done_nodes_leave(Effects& out) {
   if (host != leavers.end()) {
     Node& node = roster_.at(*host);
     if (may_go_on_without_host()) return resign(done_and_leaves(node), out, true);
-    node.leaves_later.reset();  // it stays, and asks again
+    node.leaves_later.reset();  // the node stays, and asks again
     leavers.erase(host);
   } else if (waits_for_host()) {
     return;
@@ -156,7 +156,7 @@ void Coordinator::let_go_done(const Node& node, Effects& out) {
   forget(node);
 }
 
-// This coordinator never acts again. Whoever takes the job over, perhaps in the same process, is another one.
+// This coordinator never acts again. The next one, even in the same process, is another object.
 void Coordinator::resign(const std::string& why, Effects& out, bool hands_over) {
   out.push_back(Note{format("this coordinator of term {} {}: {}", text_of_term(identity_.term()),
                             hands_over ? "hands over to another node" : "resigns", why)});

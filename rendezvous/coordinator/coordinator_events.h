@@ -12,42 +12,40 @@
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
 
-// What a coordinator is started with, what it is told, and what it answers.
+// What a coordinator is started with, the events that it gets, and the effects that it returns.
 namespace elastic::coordinator {
 
-// What a coordinator is started with.
 struct CoordinatorConfig {
-  protocol::Term term = 1;                // it raises it above what agents report
+  protocol::Term term = 1;                // the coordinator raises it above the terms that agents report
   protocol::Incarnation incarnation = 1;  // a random number that names the job if it is a new one
   protocol::LeaseTimes lease = {};
   std::int64_t now_ms = 0;   // when its process began; all further times are of the same clock
-  std::uint32_t random = 0;  // its collections are numbered from there; in its term if it takes a running job over
-  std::int64_t made_ms = 0;  // when it was made itself, by the clock of now_ms
-  // The same as Unix time in milliseconds: the birth of the incarnation that it begins.
+  std::uint32_t random = 0;  // its collections are numbered from there; part of its term if it takes a running job over
+  std::int64_t made_ms = 0;  // when this coordinator was made, by the clock of now_ms
+  // made_ms as Unix time in milliseconds: the birth of the incarnation that the coordinator begins.
   std::int64_t birth_ms = 0;
-  // Another start of the job has ended in this process: rounds are born after it, also those of a start that nodes of
-  // before it bring. 0: none has.
+  // The least birth of the coordinator's rounds, also of those of an incarnation that it takes over: an earlier
+  // incarnation of the job has ended in this process. 0: none has.
   std::int64_t least_birth_ms = 0;
-  // Unix time when that clock showed `at_ms`.
+  // The Unix time at which that clock showed `at_ms`.
   std::int64_t unix_ms(std::int64_t at_ms) const { return birth_ms + (at_ms - made_ms); }
-  std::optional<protocol::AgentId> own_agent = {};  // in the coordinator's process; nothing: it is on none of the nodes
-  // Then where its process is, if that is known, with a number of its own.
+  std::optional<protocol::AgentId> own_agent = {};  // the agent in its process; empty: it is on none of the nodes
+  // With an empty own_agent: where its process listens, if that is known, with an agent number of its own.
   std::optional<protocol::NextLeader> own_process = {};
 };
 
 // --- Events. ---------------------------------------------------------------------------------------
 
-// A message has come over a node's session. The first one of a session is NodeJoins.
+// A message has come over a node's session. The first one is NodeJoins.
 struct MessageReceived {
   protocol::NodeId from = 0;
   protocol::AgentMessage message;
 };
-// A keep-alive has come over a node's session.
 struct KeepAliveReceived {
   protocol::NodeId from = 0;
 };
-// A node supports this coordinator (docs/failover.md). Its promise counts from when the KEPT was sent that it has
-// acknowledged. With the first promise in a session comes its testimony.
+// A node votes for this coordinator by a lease ack (docs/failover.md). The vote counts from when the lease grant was
+// sent that it acknowledges. With the first one in a session comes the voter state.
 struct LeaseAckReceived {
   protocol::NodeId from = 0;
   std::int64_t since_ms = 0;
@@ -58,8 +56,8 @@ struct SessionEnded {
   protocol::NodeId from = 0;
   std::string how;  // "its connection was reset"
 };
-// An agent that introduces itself has met an earlier coordinator of the job; or it has met none (0 and 0), and promises
-// count. The event comes before its welcome.
+// An agent that introduces itself has met an earlier coordinator of the job; or it has met none (0 and 0), and votes
+// count. The event comes before the agent's welcome.
 struct Introduced {
   protocol::Incarnation incarnation = 0;
   protocol::Term term = 0;
@@ -70,7 +68,7 @@ struct NodeEmptied {
   protocol::Incarnation incarnation = 0;
   protocol::RoundNumber round = 0;
 };
-// An operator's order (elastic-run --drain and --stop). Answered by OrderAnswered.
+// An operator's order (elastic-run --drain and --stop), which OrderAnswered answers.
 struct OperatorOrder {
   enum class Kind : std::uint8_t { kDrain, kStop };
   Kind kind = Kind::kDrain;
@@ -83,22 +81,22 @@ struct TimePassed {};
 struct OwnAgentEnded {};
 // The agent in the coordinator's process has found another coordinator, or votes for another candidate.
 struct OwnAgentElsewhere {
-  protocol::Term term = 0;  // of that one
+  protocol::Term term = 0;  // of that coordinator or candidate
 };
-// After that: this signal tells the process to end.
+// A signal tells the process to end, after OwnAgentEnded.
 struct HostLeaves {
   int signal = 0;
 };
-// TryPeerPort was performed.
+// The result of TryPeerPort.
 struct PeerPortTried {
   protocol::AgentId agent = 0;
-  std::string address = {};  // the one of its addresses that has answered; empty: none has
+  std::string address = {};  // the one of the agent's addresses that has answered; empty: none has
 };
-// Another process has announced that it is the coordinator of a job of this name.
+// Another process gossips that it is the coordinator of a job of this name.
 struct CoordinatorGossiped {
   protocol::Incarnation incarnation = 0;
   std::int64_t birth_ms = 0;                        // of that incarnation
-  std::optional<protocol::RoundNumber> round = {};  // its last one; nothing: it has formed none
+  std::optional<protocol::RoundNumber> round = {};  // its last one; empty: it has formed none
   std::string where = {};                           // for people: "10.0.0.6:41233"
 };
 struct Event
@@ -123,24 +121,24 @@ struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
 };
-// The node is to be asked at once for its support, by an answer to its last keep-alive that lends nothing.
+// The node is to be asked for its vote at once, by a lease grant of 0 ms as an answer to its last keep-alive.
 struct Ask {
   protocol::NodeId to = 0;
 };
-// The coordinator's process is to connect to the door of this node, once. Answered by PeerPortTried.
+// The coordinator's process is to connect to the node's peer port, once. PeerPortTried answers.
 struct TryPeerPort {
   protocol::AgentId agent = 0;
   std::string addresses;  // NodeJoins::addresses
   std::uint16_t port = 0;
 };
-// A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/observing.md),
-// and `fields` are what programs get beside the text: an object, or null.
+// A decision and its reason, for the log and for --replay. `event` is its name in the event stream (docs/observing.md).
+// `fields` is what programs get beside the text: an object, or null.
 struct Note {
   std::string text;
   std::string_view event = "coordinator";
   Json fields = {};
 };
-// Events that every node logs itself, too, when it learns of them from the coordinator.
+// Events that every node also logs itself when the coordinator tells it of them.
 inline constexpr std::string_view kRoundFormed = "round_formed";
 inline constexpr std::string_view kJobEnds = "job_ends";
 // Events about a node that an operator may have to look at.
@@ -149,11 +147,11 @@ inline constexpr std::string_view kNodeUnhealthy = "node_unfit";
 inline constexpr std::string_view kNodeQuarantined = "node_kept_out";
 // No other node can take the coordinator over.
 inline constexpr std::string_view kNoNextLeader = "no_successor";
-// A node was started with other rules than the job has.
+// A node was started with other rules than the job's.
 inline constexpr std::string_view kRulesDiffer = "rules_differ";
 // HCCL's ports are not free on all nodes of a round.
 inline constexpr std::string_view kNoTrainingPort = "no_training_port";
-// Of the events above, those of which the user is warned. The coordinator's host logs the others.
+// The user is warned of these. The coordinator's host logs the other events above.
 inline bool is_warning(std::string_view event) {
   return event == kNoNextLeader || event == kRulesDiffer || event == kNoTrainingPort;
 }
@@ -161,9 +159,8 @@ inline bool is_warning(std::string_view event) {
 inline constexpr std::string_view kOperatorOrder = "operator_order";
 // The workers' stacks were collected for somebody who has asked for them.
 inline constexpr std::string_view kStacksCollected = "stacks_collected";
-// With --check-only the verdict begins with this text if a node or a link is not fit. The names of those nodes follow,
-// each with what is wrong.
-// Nodes recognise the verdict by it, also those of another version: the text must not change.
+// The job result of --check-only begins with this text if a node or a link is unhealthy. The nodes' names follow, each
+// with what is wrong. Nodes of other versions recognise the result by it: the text must not change.
 inline constexpr std::string_view kFoundUnhealthy = "the check has found unfit nodes or links";
 // The check before a round is over: its results, for the health report.
 struct CheckJudged {
@@ -174,7 +171,7 @@ struct CheckJudged {
   std::vector<health::CheckPlan::Unhealthy> unhealthy;
   health::CheckRules rules = {};
 };
-// What an operator is told of the order.
+// What an operator is told of an order.
 struct OrderAnswered {
   enum class Kind : std::uint8_t {
     kAccepted,  // it is carried out, or what was ordered is under way already
@@ -182,7 +179,7 @@ struct OrderAnswered {
     kRefused,
   };
   Kind kind = Kind::kAccepted;
-  std::string text = {};  // clauses: what will happen; or why nothing does, and what to do
+  std::string text = {};  // clauses: what will happen, or why nothing does and what to do
 };
 struct Effect : std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryPeerPort> {
   using variant::variant;

@@ -12,7 +12,7 @@ using namespace protocol;
 
 namespace {
 
-// One that was started again on the host, or stands by there, is in no further round either.
+// A node that was started again on the host, or is a standby there, is in no further round either.
 void leave_out_standbys(membership::Roster& roster, const std::string& host, const std::string& why) {
   for (auto& [agent, node] : roster.nodes()) {
     const bool is_standby = node.member_state() == membership::MemberState::kReady && node.identity() == host;
@@ -40,7 +40,7 @@ void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {
   hang_.take(node, message, hang_now(), out);
 }
 
-// After each event: the round that is watched is the one that runs.
+// Called after each event: watches the round that runs.
 void Coordinator::look_at_hang(Effects& out) {
   if (state_ != State::kRunning) {
     if (hang_.round()) hang_.round_ends(now_ms_);
@@ -58,7 +58,8 @@ void Coordinator::look_at_hang(Effects& out) {
   if (end) end_hang(*end, out);
 }
 
-// A coordinator that takes the round over goes on from here. Nodes that have stopped would bring the round, too.
+// A coordinator that takes the round over goes on from this state. Nodes that have stopped get it, too: they would
+// report the round.
 void Coordinator::hand_on(const Transferred& transferred, Effects& out) {
   const KeepState keep{*round_, transferred};
   for (const auto& [agent, node] : roster_.nodes()) {
@@ -66,12 +67,12 @@ void Coordinator::hand_on(const Transferred& transferred, Effects& out) {
   }
 }
 
-// Who is out since its workers cannot be ended.
+// Tells the nodes which of them are out because their workers cannot be ended.
 void Coordinator::hand_stuck_on(Effects& out) {
   const auto due_ms = hang_.stuck_due_ms();
   if (!due_ms) return;
-  if (state_ == State::kPreparing) return hang_.has_handed_stuck(now_ms_);  // the order for the round had it
-  // A candidate may know less than another one that is elected in its place, and waits with what it knows.
+  if (state_ == State::kPreparing) return hang_.has_handed_stuck(now_ms_);  // PrepareRound had it
+  // A candidate keeps what it knows for now: another one that is elected in its place may know more.
   if (state_ != State::kStopping && state_ != State::kForming) return;
   if (*due_ms > now_ms_) return look_again(*due_ms);
   hang_.has_handed_stuck(now_ms_);
@@ -94,7 +95,7 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
   }
 }
 
-// Those of the round that is taken over whom the coordinator before has left out. It has told so.
+// Leaves out the nodes that the coordinator before left out of the round that is taken over. It has noted that.
 void Coordinator::leave_out_as_before(const TransferredHang& hang) {
   for (const Slot& slot : slots_) {
     Node* node = roster_.find(slot.agent);
@@ -114,8 +115,8 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
   hang_.round_ends(now_ms_);
 }
 
-// A process that cannot be ended, where the round hangs, or has ended for that while the node was away: it costs its
-// node, and not the job, if there are others; if the node may stay, as many as the job needs.
+// In a round that ends for a hang, or has ended for it while the node was away, a process that cannot be ended costs
+// only its node if others are left: one, or, if the node may stay, as many as the job needs.
 bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
   const bool has_ended = state_ == State::kStopping || state_ == State::kRecovery || state_ == State::kForming;
   if (!has_ended || !hang_.ends(*round_) || stopping_.job_ends) return false;
@@ -126,7 +127,7 @@ bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
 }
 
 void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& out) {
-  if (!node.unhealthy.empty()) return;  // it is out as the one at fault
+  if (!node.unhealthy.empty()) return;  // the node is out as the one at fault
   node.passed_check = false;
   node.unhealthy = format("the job hung, and this node cannot end its workers: {}", why);
   check_.exclude_host(node.identity(), Exclusion::kHung);

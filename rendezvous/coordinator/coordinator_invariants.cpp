@@ -1,5 +1,5 @@
-// What must hold of a coordinator between two events. It is checked in release builds, too: one that went on with a
-// broken state could run two rounds at once. No message of an agent can break any of it.
+// What must hold of a coordinator between two events. It is checked in release builds, too: a coordinator that went on
+// with a broken state could run two rounds at once. No message of an agent can break any of it.
 #include <algorithm>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -25,7 +25,7 @@ void check_ties(const Roster& roster, const LostLeases& leases, bool notices_sil
   }
 }
 
-// While a round is prepared, its seats are those of its members, by node rank.
+// While a round is prepared, its slots are those of its members, by node rank.
 void check_slots(const Roster& roster, const Slots& slots) {
   ELASTIC_CHECK(roster.count(MemberState::kMember) == slots.size());
   ELASTIC_CHECK(roster.count(MemberState::kMember) + roster.count(MemberState::kReady) == roster.size());
@@ -38,7 +38,7 @@ void check_slots(const Roster& roster, const Slots& slots) {
   }
 }
 
-// How many of these seats belong to nodes whose workers run.
+// How many of these slots belong to nodes whose workers run.
 std::size_t running(const Roster& roster, const Slots& slots) {
   return static_cast<std::size_t>(std::ranges::count_if(slots, [&](const Slot& slot) {
     const auto found = roster.nodes().find(slot.agent);
@@ -67,7 +67,7 @@ void Coordinator::check_invariants() const {
   ELASTIC_CHECK(!hang_.round() || (state_ == State::kRunning && hang_.round() == round_));
   check_ties(roster_, leases_, silence_.due_ms().has_value());
   ELASTIC_CHECK(term() >= config_.term);
-  // What is there in which state.
+  // What exists in which state.
   const bool is_over = state_ == State::kEnding || state_ == State::kEnded;
   ELASTIC_CHECK(round_ || !is_in_round());
   ELASTIC_CHECK(round_ || (slots_.empty() && !recovery_.has_begun()));
@@ -97,7 +97,7 @@ void Coordinator::check_invariants() const {
     case State::kStopping: ELASTIC_CHECK(in_round(roster_) == 0 && stopping(roster_) > 0); break;
     case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
     case State::kEnded:
-      // It has told how the job ends, or has left it to another coordinator, or nobody is there.
+      // The coordinator has told how the job ends, or has left it to another one, or no node is here.
       ELASTIC_CHECK(ending_.job_result() || round_ || leadership_.is_counting() || roster_.size() == 0);
       break;
   }

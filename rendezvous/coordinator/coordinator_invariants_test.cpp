@@ -17,13 +17,13 @@ using namespace protocol;
 using membership::MemberState;
 using membership::Node;
 
-// Breaks what holds of a coordinator.
+// Breaks the invariants of a coordinator.
 struct CoordinatorBreaker {
   using State = Coordinator::State;
 
   static void check(const Coordinator& job) { job.check_invariants(); }
 
-  // Nodes and their ties.
+  // Nodes, their sessions and their leases.
   static Node& node(Coordinator& job, AgentId agent = 1) { return job.roster_.at(agent); }
   static void end_session(Coordinator& job) { job.roster_.set_session(node(job), {}); }
   static void mistake_agent(Coordinator& job) { node(job).agent = 77; }
@@ -71,7 +71,7 @@ struct CoordinatorBreaker {
     }
   }
 
-  // Seats.
+  // Slots.
   static void take_slot_away(Coordinator& job) { job.slots_.pop_back(); }
   static void give_slot_to_stranger(Coordinator& job) { job.slots_[0].agent = 99; }
   static void give_slot_to_standby(Coordinator& job) { job.slots_[0].agent = 3; }
@@ -87,7 +87,7 @@ struct CoordinatorBreaker {
     for (const AgentId agent : {1U, 2U}) job.roster_.move(node(job, agent), MemberState::kDone);
   }
 
-  // States and what is there in them.
+  // States, and what exists in them.
   static void forget_round(Coordinator& job) { job.round_.reset(); }
   static void give_job_result(Coordinator& job) { job.ending_.job_result_.emplace(); }
   static void forget_job_result(Coordinator& job) { job.ending_.job_result_.reset(); }
@@ -147,7 +147,7 @@ class OnePhase : public health::CheckPlan {
   }
 };
 
-// A job of two nodes and one that stands by, in a state.
+// A job of two nodes and a standby, in this state.
 struct In : Job {
   explicit In(State state) : Job(job_terms(2, 2, 1)) {
     join(1);
@@ -300,7 +300,7 @@ TEST_CASE("a coordinator checks itself after an event that may change something"
   CHECK(failed_check([&] { job.on(TimePassed{}); }) == "!is_stopped");
 }
 
-// No elastic-run does that, but a node that has the secret of one of the jobs may not end the coordinator of all.
+// No elastic-run does this, but a node with the secret of one job must not be able to end the coordinator of all.
 TEST_CASE("a node that says it has succeeded before it may run, and leaves, changes nothing") {
   Job job(job_terms(2, 2), {}, std::make_unique<OnePhase>());
   job.check_rules.when = health::CheckRules::When::kAlways;

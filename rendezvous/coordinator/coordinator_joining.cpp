@@ -41,16 +41,16 @@ bool is_done_in(const Coordinator& job, const AgentFacts& facts) {
 void Coordinator::on(const Introduced& event, Effects& out) {
   if (event.incarnation == 0 && event.term == 0) return;
   const Term term = identity_.term();
-  // While its promises hold nobody else can have been elected: the agent has met a candidate that was not, because its
-  // voters were cut off from this coordinator. Its nodes follow a coordinator that takes a higher term only if they
-  // know that it is in the same process, by the agent there.
+  // While the leader lease holds, no other coordinator can have been elected: the agent has met a candidate that was
+  // not, because its voters were cut off from this coordinator. The nodes follow a coordinator that takes a higher term
+  // only if they know by its own agent that it is in the same process.
   const bool leads = config_.own_agent && leadership_.leads(now_ms_);
   const JobIdentity::Met met =
       identity_.meet(event, round_ || recovery_.has_begun(), leads || state_ == State::kRecovery);
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
   if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
   if (met == JobIdentity::Met::kJob && state_ == State::kEnding) {
-    // Answers that are under way carry the previous incarnation: the verdict is sent again with the new one.
+    // Answers that are under way carry the previous incarnation: the job result is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {
       if (node.session && !ending_.is_heard_by(agent))
         out.push_back(Send{*node.session, EndJob{*ending_.job_result()}});
@@ -86,10 +86,10 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   }
   if (!settings_.are_known) take_settings(message);
   identity_.hear_of_birth(message.facts, round_.has_value());
-  // Its host was not known when it was lost.
+  // The host was not known when its node was lost.
   if (recovery_.was_missed(message.facts)) charge(newcomer(message), out);
   if (begins_recovery(message, out)) {
-    if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the verdict itself
+    if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the job result itself
   }
   budgets_.error_files_wait |= message.facts.error_files_wait;
   if (const auto rejected = why_refused(message)) {
@@ -101,7 +101,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   if (auto differences = rules_that_differ(message, settings_.rules)) out.push_back(*std::move(differences));
   if (auto differences = hang_rules_that_differ(message, settings_.rules)) out.push_back(*std::move(differences));
   admit(session, message, out);
-  // Its last session may have ended before the order was read.
+  // The node's last session may have ended before the order was read.
   if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
   if (leadership_.next_round() && roster_.of_session(session) != nullptr) {
     out.push_back(Send{session, *leadership_.next_round()});
@@ -259,10 +259,10 @@ bool Coordinator::has_round_after(const JobResult& job_result) const {
   return round_ && (*round_ > job_result.round || formed_in_ > job_result.term);
 }
 
-// Takes over the round or the verdict that the agent reports, and returns true, if this coordinator did not know it.
+// Takes over the round or the job result that the agent reports, and returns true, if this coordinator did not know it.
 bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
-  // A verdict is final, however late it arrives, unless the job has begun another round since.
+  // A job result is final, however late it arrives, unless the job has begun another round since.
   const bool is_over = facts.job_result && state_ != State::kEnding && !has_round_after(*facts.job_result);
   const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRecovery;
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
@@ -271,7 +271,7 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   if (facts.job_result) {
     budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.job_result->restarts_used));
   } else if (is_new) {
-    // A round that was prepared, and given up when another coordinator was elected, may have counted more.
+    // A round that was prepared, and given up when another coordinator was elected, may have counted more restarts.
     budgets_.restarts.set_used(facts.restart_count);
   }
   budgets_.losses.set_losses(std::max(budgets_.losses.losses(), facts.losses));
@@ -287,7 +287,7 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   return is_new || state_ == State::kRecovery;
 }
 
-// The node brings what the coordinator before has handed over.
+// The node brings the state that the coordinator before has transferred.
 void Coordinator::inherit(const Transferred& transferred, Effects& out) {
   using Taken = LeadershipTransfer::Taken;
   const bool error_files_wait = budgets_.error_files_wait;
@@ -299,7 +299,7 @@ void Coordinator::inherit(const Transferred& transferred, Effects& out) {
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
   leadership_.follow(settings_, round_.has_value(), now_ms_);
-  // The round was ending for a hang. Its nodes are told so, and what fails there meanwhile is a consequence.
+  // The round was ending for a hang. Its nodes are told so, and failures there meanwhile are a consequence.
   if (hang_.was_ending(*round_) != nullptr)
     stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
@@ -319,7 +319,7 @@ void Coordinator::inherit(const Transferred& transferred, Effects& out) {
 void Coordinator::take_over_job_result(const JobResult& job_result, Effects& out) {
   out.push_back(Note{"an agent reports the verdict of an earlier coordinator"});
   ending_.stay_for_other_nodes(config_.now_ms + config_.lease.all_back_ms());
-  // Nodes that were in no round of the job are rejected like those that come later: the verdict is not about them.
+  // Nodes that were in no round of the job are rejected like those that come later: the job result is not about them.
   std::vector<Node*> fresh;
   for (auto& [agent, node] : roster_.nodes()) {
     if (!node.belongs) fresh.push_back(&node);
@@ -401,7 +401,7 @@ void Coordinator::go_on_recovery(Effects& out) {
   state_ = State::kRunning;
   if (hang != nullptr) {
     leave_out_as_before(*hang);
-    // The last coordinator has charged for it.
+    // The last coordinator has charged the hang.
     const int hangs = hang->charges.used;
     if (hangs > settings_.rules.hang_restarts.value_or(0))
       stopping_.fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));

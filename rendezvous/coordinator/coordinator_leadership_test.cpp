@@ -1,4 +1,4 @@
-// A coordinator whose nodes promise their support: how long it may act, whom it needs, and to whom it hands over.
+// A coordinator whose nodes vote: how long it may act, which nodes it needs, and to which it transfers the leadership.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -23,7 +23,7 @@ TEST_CASE("a round runs once a quorum of its nodes promises its support") {
 TEST_CASE("a coordinator lends for no longer than its nodes promise, and resigns when they are no quorum any more") {
   Three job;
   CHECK(job.prepared.at(0).second.before.empty());
-  constexpr std::int64_t kLeft = 1'940;  // 1 % less than what is left of the promises at 0 ms
+  constexpr std::int64_t kLeft = 1'940;  // 1 % less than what is left of the votes at 0 ms
   job.now_ms = 2'000;
   job.on(KeepAliveReceived{1});
   CHECK(job.coordinator.leadership().granted_ms() == kLeft);
@@ -69,7 +69,7 @@ TEST_CASE("a coordinator that leads goes on with a higher term when it hears of 
   acknowledge(job, 2);
   CHECK(job.coordinator.leadership().leads(job.now_ms));
 
-  // Its nodes would take one in the place of a coordinator on no node for another one.
+  // Nodes would take a coordinator on no node for another one if its term rose.
   Three elsewhere;
   elsewhere.on(Introduced{7, of_candidate});
   CHECK(elsewhere.coordinator.ended());
@@ -118,7 +118,7 @@ TEST_CASE("a node that is lost has heard of no later round, but the others have"
   for (const NodeId node : {1u, 2u}) acknowledge(job, node);
   CHECK(job.say(1, StoreIsOpen{1, {"10.0.0.1", 4000}}).silent());
   CHECK(job.say(1, RoundHeard{1}).silent());
-  CHECK(job.say(2, RoundHeard{0}).silent());  // of the earlier one
+  CHECK(job.say(2, RoundHeard{0}).silent());  // of the earlier round
   CHECK(job.say(2, RoundHeard{1}).all<RunWorkers>().size() == 2);
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("a node that is not in the next round is told of it, too, since its wo
   job.say(1, StoreIsOpen{1, {"10.0.0.1", 4000}});
   CHECK(job.say(1, RoundHeard{1}).all<RunWorkers>().empty());
   CHECK(job.say(3, RoundHeard{1}).all<RunWorkers>().size() == 2);
-  CHECK(job.join(5).all<NextRound>().empty());  // it runs
+  CHECK(job.join(5).all<NextRound>().empty());  // the round runs
 }
 
 TEST_CASE("the rule of the first node says to all whether a refused connection is a proof") {
@@ -196,7 +196,7 @@ TEST_CASE(
   job.coordinator.on_event(TimePassed{}, -400);
   job.now_ms = 0;
   job.peer_ports_answer = false;
-  CHECK(job.join(1).effects.size() == 0);  // its own door is not tried
+  CHECK(job.join(1).effects.size() == 0);  // its own peer port is not tried
   Answer joined = job.join(2);
   REQUIRE(joined.effects.size() == 1);
   CHECK(std::get<TryPeerPort>(joined.effects[0]).addresses == "10.0.0.2");
@@ -240,14 +240,14 @@ TEST_CASE("where no other node's door can be reached the coordinator needs nobod
   CHECK(std::ranges::count_if(answer.effects, warns) == 1);
   CHECK_FALSE(job.coordinator.leadership().is_counting());
   job.open_store();
-  job.pass_with({1, 2, 3}, 10'000);  // without a promise of anybody
+  job.pass_with({1, 2, 3}, 10'000);  // without any vote
   CHECK(job.coordinator.state() == Coordinator::State::kRunning);
   const auto names = [](const Effect& effect) {
     const auto* note = std::get_if<Note>(&effect);
     return note != nullptr && note->event == kRulesDiffer;
   };
   CHECK(std::ranges::none_of(job.join(4).effects, names));  // it was started as the others were
-  // The same for one that is back: it is elected by nobody, and needs all of them.
+  // The same for a coordinator that is back: it is not elected, and needs all nodes.
   Job back(job_terms(1, 4), kMajority, {.incarnation = 9, .now_ms = 20'000, .own_agent = 1});
   back.peer_ports_answer = false;
   back.on(Introduced{7, 1});
@@ -266,8 +266,8 @@ TEST_CASE("a coordinator that has formed no round gives way to one that announce
   Job job(job_terms(2, 3), kMajority, {.incarnation = 7, .now_ms = 0, .birth_ms = 500, .own_agent = 1});
   job.join(1);
   CHECK(job.coordinator.gossip() == Gossip{"10.0.0.1", 0, 500, {}});
-  CHECK(job.on(CoordinatorGossiped{7, 500, {}, "10.0.0.1:1"}).effects.empty());  // itself
-  CHECK(job.on(CoordinatorGossiped{8, 501, {}, "10.0.0.6:1"}).effects.empty());  // was born later
+  CHECK(job.on(CoordinatorGossiped{7, 500, {}, "10.0.0.1:1"}).effects.empty());  // its own gossip
+  CHECK(job.on(CoordinatorGossiped{8, 501, {}, "10.0.0.6:1"}).effects.empty());  // of a later birth
   const Answer answer = job.on(CoordinatorGossiped{8, 501, 4, "10.0.0.6:1"});
   CHECK(answer.to<Resigned>(1).why == "the job already has a coordinator at 10.0.0.6:1");
   CHECK(job.coordinator.ended());
@@ -312,7 +312,7 @@ TEST_CASE("a node with another rule of failover than the job's first node is nam
 TEST_CASE("the coordinator's node that is done hands over while all nodes of the round are here, and else it stays") {
   const CoordinatorConfig config{.incarnation = 7, .now_ms = -10'000, .own_agent = 2};
   JobRules rules = kMajority;
-  rules.on_leave = JobRules::OnLeave::kEnd;  // is about signals
+  rules.on_leave = JobRules::OnLeave::kEnd;  // a rule about signals only
   Three job(config, rules, 3);
   CHECK(job.say(2, NodeLeaves{}).all<Resigned>().empty());  // its workers run
   job.say(2, WorkersSucceeded{0});
@@ -322,7 +322,7 @@ TEST_CASE("the coordinator's node that is done hands over while all nodes of the
   CHECK(answer.all<StopWorkers>().empty());
   CHECK(job.coordinator.ended());
 
-  // A successor would take a node for lost that has left before.
+  // The next leader would declare a node lost that has left before.
   Three without(config, rules, 3);
   without.say(3, WorkersSucceeded{0});
   CHECK(without.say(3, NodeLeaves{}).all<Dismiss>().size() == 1);
@@ -330,13 +330,13 @@ TEST_CASE("the coordinator's node that is done hands over while all nodes of the
   CHECK(without.say(2, NodeLeaves{}).effects.empty());
   CHECK(!without.coordinator.ended());
 
-  // So one that has waited long enough a little earlier goes to the successor, too.
+  // So a node that has waited long enough a little earlier goes to the next leader, too.
   Three together(config, rules, 3);
   for (const NodeId node : {2u, 3u}) together.say(node, WorkersSucceeded{0});
   CHECK(together.say(3, NodeLeaves{}).effects.empty());
   CHECK(together.say(2, NodeLeaves{}).all<Resigned>().size() == 3);
 
-  // Nobody is left who trains and could be the successor.
+  // No node is left that trains and could be the next leader.
   Three alone(config, rules, 3);
   for (const NodeId node : {2u, 3u}) alone.say(node, WorkersSucceeded{0});
   alone.say(3, NodeLeaves{});

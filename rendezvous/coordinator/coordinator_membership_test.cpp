@@ -265,7 +265,7 @@ TEST_CASE("a node of the round that waits for its rank, and whose workers end me
   back.facts = facts_of(round, job.coordinator.incarnation(), Activity::kStopping);
   CHECK(job.say(12, back).to<AreYouThere>(3) == AreYouThere{});
   CHECK(job.say(12, NodeProgress{}).silent());
-  CHECK(job.say(12, NodeStopped{round.round + 1, {}}).silent());  // it waits for its rank in the round that it is of
+  CHECK(job.say(12, NodeStopped{round.round + 1, {}}).silent());  // the node still waits for the rank of its round
   CHECK(job.say(12, back).silent());
   CHECK(job.stop(12).dropped(12));
   CHECK(job.stop(12).silent());

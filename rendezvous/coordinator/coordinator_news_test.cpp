@@ -132,7 +132,7 @@ TEST_CASE("a job that is ending says when to try again; its own nodes may come b
   CHECK(rejected.retry_ms > 0);
   job.say(1, JobResultHeard{});
   CHECK(job.on(SessionEnded{2, "reset"}).silent());
-  CHECK(job.pass_with({1}, 3000).silent());  // the node may come back for the verdict while its lease may hold
+  CHECK(job.pass_with({1}, 3000).silent());  // the node may come back for the job result while its lease may hold
   CHECK(job.pass_with({1}, 200).all<Dismiss>().size() == 1);
   Job other = in_state(State::kEnding);
   other.say(1, JobResultHeard{});
@@ -196,7 +196,7 @@ TEST_CASE("what the first node says of its loaders is for all others, and what t
   const auto told = job.say(1, LoaderSays{0, values}).all<LoaderTold>();
   CHECK(told == std::vector<std::pair<NodeId, LoaderTold>>{{2, {0, 0, values}}, {3, {0, 0, values}}});
   const tuning::LoaderWord state{.node = tuning::NodeState{.free_bytes = 5}};
-  job.join(4);  // it stands by
+  job.join(4);  // a standby
   CHECK(job.say(3, LoaderSays{0, state}).all<LoaderTold>() ==
         std::vector<std::pair<NodeId, LoaderTold>>{{1, {0, 2, state}}});
   CHECK(job.say(4, LoaderSays{0, values}).silent());

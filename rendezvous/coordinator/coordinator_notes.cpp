@@ -21,7 +21,7 @@ Json about(const membership::Node& node) {
   return about(node.slot ? std::optional(node.place.node_rank) : std::nullopt, node.address);
 }
 
-// By what was asked for: that no other node can be reached was found out later.
+// The value that the nodes were given: that no other node can be reached was found out later.
 std::string_view name_of(protocol::JobRules::Failover value) {
   return value == protocol::JobRules::Failover::kOff ? "off" : "majority";
 }
@@ -95,7 +95,7 @@ std::string span_text(const std::optional<std::int64_t>& ms) { return ms ? forma
 std::vector<std::string> hang_flags_that_differ(const protocol::JobRules& its, const protocol::JobRules& ours) {
   std::vector<std::string> out;
   if (hang_of(its) != hang_of(ours)) out.push_back(format("--hang={}, not {}", hang_of(ours), hang_of(its)));
-  // Where one of them looks for no hangs the times mean nothing.
+  // If one of them looks for no hangs, the times mean nothing.
   if (!out.empty() || ours.hang == protocol::JobRules::Hang::kOff) return out;
   const auto compare = [&](const char* flag, const auto& mine, const auto& first) {
     if (mine != first) out.push_back(format("{} {}, not {}", flag, span_text(first), span_text(mine)));

@@ -104,7 +104,7 @@ TEST_CASE("a round of a later coordinator is later than one of an earlier coordi
     counted_on.facts.membership = 4712;
     counted_on.facts.restart_count = 0;
     if (comes_first) job.back(3, counted_on);
-    // If only one of them has had word of the coordinator that took their round over, that is enough.
+    // It is enough that one of them has heard of the coordinator that took their round over.
     job.back(1, given_in(comes_first ? 3 : 1, job.report(0, Activity::kIdle)));
     job.back(2, given_in(3, job.report(1, Activity::kIdle)));
     if (!comes_first) job.back(3, counted_on);
@@ -381,7 +381,7 @@ TEST_CASE("a verdict that was heard ends the job even where others report that t
   CHECK(ended.to<EndJob>(1).job_result.reason == "why");
   CHECK(ended.to<EndJob>(2).job_result.reason == "why");
   job.say(1, JobResultHeard{});
-  CHECK(job.say(2, JobResultHeard{}).all<Dismiss>().empty());  // other nodes may look for it while leases hold
+  CHECK(job.say(2, JobResultHeard{}).all<Dismiss>().empty());  // others may look for the coordinator while leases hold
   CHECK(job.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 
@@ -474,7 +474,7 @@ TEST_CASE("nodes that know no round of an earlier start of the job begin another
   job.join(8);
   CHECK(job.pass_with({8}, 2 * LeaseTimes{}.all_back_ms()).all<PrepareRound>().size() == 1);
   CHECK(job.coordinator.incarnation() == own);
-  // It is back too late, with a round of the other start.
+  // The node is back too late, with a round of the other incarnation.
   job.on(Introduced{kJob, 1});
   CHECK(job.say(1, job.report(0, Activity::kRunning)).all<PrepareRound>().empty());
   CHECK(job.coordinator.incarnation() == own);
@@ -488,7 +488,7 @@ TEST_CASE("a verdict is told again, under its name, when an older job is met whi
   job.join(9);
   CHECK(job.say(8, NodeLeaves{15}).all<EndJob>().size() == 2);
   job.say(8, JobResultHeard{});
-  // Only node 9 gets it again: node 8 has answered already.
+  // Only node 9 gets the job result again: node 8 has answered already.
   CHECK(job.on(Introduced{kJob, 1}).all<EndJob>().size() == 1);
   CHECK(job.say(9, JobResultHeard{}).all<Dismiss>().size() == 2);
 }
@@ -527,7 +527,7 @@ TEST_CASE("a node that was missing when the job was taken over is counted under 
       CHECK(late.only<Rejected>().why == Rejected::Why::kQuarantined);
       continue;
     }
-    CHECK(late.all<Rejected>().empty());  // its loss is charged once, not each time that it comes
+    CHECK(late.all<Rejected>().empty());  // the loss is charged once, not each time that the node comes
     job.on(SessionEnded{2, "reset"});
     CHECK(job.say(12, job.report(1, Activity::kIdle)).all<Rejected>().empty());
   }

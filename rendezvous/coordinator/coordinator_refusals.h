@@ -18,7 +18,7 @@ inline protocol::Rejected job_is_ending() {
           "a job of this name is ending; it can be started again when that has ended", kTryAgainMs};
 }
 
-// Why a node is kept out, as a clause.
+// Why a node is quarantined, as a clause.
 inline constexpr const char* kLostTooOften = "it was lost too often";
 
 inline protocol::Rejected is_quarantined(std::int64_t for_ms) {

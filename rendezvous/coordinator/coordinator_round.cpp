@@ -24,7 +24,7 @@ void Coordinator::form_if_due(Effects& out) {
   const int awaited = static_cast<int>(roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) +
                                        roster_.count(MemberState::kLost));
   if (roster_.size() == 0 && !stopping_.left.empty()) {
-    // Every node got a signal and has left: no node is there to get the verdict.
+    // Every node got a signal and has left: no node is there to get the job result.
     return end({.outcome = Outcome::kStopped, .reason = some_of(stopping_.left)}, out);
   }
   const FormingDecision decision = forming_.decide({.ready = ready,
@@ -160,8 +160,8 @@ void Coordinator::form(int size, Effects& out) {
   send_check_orders(check_.begin(nodes_to_check(slots_, roster_, check_rules()), check_rules(), now_ms_), out);
 }
 
-// Where nodes can connect to nobody but this coordinator, nobody can be elected after it. Then nothing is gained if it
-// needs the others' promises. No round has run yet, so that none of them has another rule.
+// If nodes can connect to no coordinator but this one, no other can be elected, and nothing is gained by needing their
+// votes. No round has run yet, so that no node has another rule.
 void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, Effects& out) {
   if (!leadership_.has_no_next_leader(members)) return;
   std::vector<std::string> tried;
@@ -235,7 +235,7 @@ void Coordinator::has_stopped(Node& node, Effects& out) {
   forget(node);
 }
 
-// No process of the round is left on the node. One that is out leaves, at the latest when the round has ended.
+// No process of the round is left on the node. A node that is out leaves, at the latest when the round has ended.
 void Coordinator::is_ready(Node& node, Effects& out) {
   roster_.move(node, MemberState::kReady);
   if (state_ == State::kForming && !node.unhealthy.empty()) turn_away_evicted(out);

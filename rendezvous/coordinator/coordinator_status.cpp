@@ -13,7 +13,7 @@ using State = Coordinator::State;
 
 namespace {
 
-// A peer may say any number.
+// A peer may send any number.
 constexpr std::int64_t kMostAgeMs = 1LL << 53;
 
 status::Progress progress_of(const protocol::ProgressOfRank& said, std::int64_t since_ms) {
@@ -25,7 +25,7 @@ status::Progress progress_of(const protocol::ProgressOfRank& said, std::int64_t 
           .phase = progress::name_of(said.phase)};
 }
 
-// Keeps of two the one that is better by `is_better`, which gets their ages.
+// Keeps the better of two, according to `is_better`, which gets their ages.
 template <class IsBetter>
 void keep(std::optional<status::Progress>& kept, const status::Progress& other, const IsBetter& is_better) {
   if (!kept || is_better(other.age_ms, kept->age_ms)) kept = other;
@@ -46,7 +46,7 @@ MemberPlace place_of(const Node& node, State state, bool is_checking) {
   return MemberPlace::kWaiting;
 }
 
-// The watch for hangs has the same states in the same order, behind kOff.
+// The watch for hangs has the same states in the same order, after kOff.
 static_assert(static_cast<std::size_t>(hang::HangState::kJudged) + 1 ==
               static_cast<std::size_t>(status::HangState::kJudged));
 

@@ -263,7 +263,7 @@ TEST_CASE("a verdict that one agent has heard reaches all through the coordinato
   NodeJoins other = after.joiner(2);
   other.facts = {.incarnation = 5, .term = 1, .round = 3, .activity = AgentFacts::Activity::kSucceeded};
   CHECK(after.say(2, other).only<EndJob>().job_result.outcome == JobResult::Outcome::kSucceeded);
-  CHECK(after.say(2, JobResultHeard{}).all<Dismiss>().empty());  // other nodes may still look for it
+  CHECK(after.say(2, JobResultHeard{}).all<Dismiss>().empty());  // others may still look for the coordinator
   CHECK(after.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 

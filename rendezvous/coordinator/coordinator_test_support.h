@@ -95,7 +95,7 @@ struct Answer {
 
 // A job whose sessions and agents have the same numbers unless a test says otherwise.
 struct Job {
-  // The coordinator has run for long, so that no worker of an earlier coordinator can be alive.
+  // The coordinator has run for so long that no worker of an earlier coordinator can be alive.
   explicit Job(protocol::JobTerms with_terms, protocol::JobRules with_rules = {},
                std::unique_ptr<health::CheckPlan> check = health::no_check())
       : Job(with_terms, with_rules, {.now_ms = -10'000}, std::move(check)) {
@@ -106,7 +106,7 @@ struct Job {
       std::unique_ptr<health::CheckPlan> check = health::no_check())
       : terms(with_terms), rules(with_rules), coordinator(config, std::move(check)), now_ms(config.now_ms) {}
 
-  // The doors that are tried answer at once.
+  // Peer ports that are tried answer at once.
   Answer on(const Event& event) {
     Answer answer{coordinator.on_event(event, now_ms)};
     for (std::size_t i = 0; i < answer.effects.size() && peer_ports_answer; ++i) {
@@ -171,8 +171,8 @@ struct Job {
     now_ms = until_ms;
     return all;
   }
-  // The node votes for this coordinator, which takes over the round that it reports. Whoever is asked for the support
-  // that a candidate needs gives it. Workers may run on other nodes until all leases are over.
+  // The node votes for this coordinator, which takes over the round that the node reports. Each node that a candidate
+  // asks for its vote gives it. Workers may run on other nodes until all leases are over.
   Answer vote(protocol::NodeId session, const protocol::AgentFacts& facts) {
     votes = true;
     const protocol::Round round = {facts.term, facts.round, facts.membership, facts.place.node_count, 0};
@@ -190,7 +190,7 @@ struct Job {
     }
     return all;
   }
-  // Each of these nodes says that it is alive, and if any has voted promises its support anew.
+  // Each of these nodes says that it is alive and, once any node has voted, renews its vote.
   void keep_alive(const std::vector<protocol::NodeId>& sessions) {
     for (const protocol::NodeId session : sessions) {
       on(KeepAliveReceived{session});

@@ -1,4 +1,4 @@
-// What a coordinator that takes a job over has from the one before it, by the agents of the round.
+// The state that a coordinator that takes a job over gets from the one before it, through the agents of the round.
 #include <doctest/doctest.h>
 
 #include "rendezvous/coordinator/coordinator.h"
@@ -60,7 +60,7 @@ struct After : Job {
   std::string bytes;
 };
 
-// The reason for which a fresh node on this host is turned away; nothing if it is let in.
+// The reason for which a fresh node on this host is turned away; empty if it is let in.
 std::optional<Rejected> refused(Job& job, AgentId agent, const std::string& host) {
   NodeJoins joins = job.joiner(agent);
   joins.address = host;

@@ -10,12 +10,12 @@ namespace elastic::coordinator {
 // Detects an attempt that failed with the same crash as the attempt before it: a restart would fail alike.
 class CrashLoop {
  public:
-  // An attempt has failed. `crash` is that of the worker that failed first; nothing if it did not crash so. `attempt`
-  // is how many restarts were spent before it. Returns the number of the previous attempt if it failed with the same
+  // An attempt has failed. `crash` is that of the worker that failed first; empty if it is no such crash. `attempt` is
+  // how many restarts were spent before. Returns the number of the previous attempt if that one failed with the same
   // crash.
   std::optional<int> failed(const std::optional<protocol::Crash>& crash, int attempt);
 
-  // Workers ran, and stopped for another reason than their own failure: the attempts are not compared any more.
+  // Workers ran, and stopped for another reason than a failure of theirs: earlier attempts are not compared any more.
   void interrupted() { last_.reset(); }
 
   // An attempt that failed with a crash. `number` is how many restarts were spent before it.
@@ -33,7 +33,7 @@ class CrashLoop {
   std::optional<Attempt> last_;
 };
 
-// The reason in the verdict of a job that failed alike in these two attempts.
+// The reason in the result of a job that failed alike in these two attempts.
 std::string text_of_crash_loop(protocol::Crash::Kind kind, int first, int second);
 
 }  // namespace elastic::coordinator

@@ -7,9 +7,8 @@
 
 namespace elastic::coordinator {
 
-// What a round that is forming has to remember of the past: since when nodes are awaited, since when they are enough,
-// and who may still come. With that it asks membership::decide_forming(). Times are milliseconds of the coordinator's
-// clock.
+// The past of a round that is forming: since when nodes are awaited, since when they are enough, and until when some
+// may come back. With that it asks membership::decide_forming(). Times are milliseconds of the coordinator's clock.
 class FormingWait {
  public:
   explicit FormingWait(std::int64_t now_ms) : since_ms_(now_ms) {}
@@ -20,7 +19,7 @@ class FormingWait {
   void restart_clock(std::int64_t now_ms) { since_ms_ = now_ms; }
   // A node came that was not in the last round.
   void newcomer_joins(std::int64_t now_ms) { last_join_ms_ = now_ms; }
-  // A waiting node has lost its session. If it comes back it does so by then.
+  // A waiting node has lost its session. If it comes back, it does so by then.
   void may_be_back_by(std::int64_t until_ms) { back_by_ms_ = until_ms; }
 
   // As in membership::FormingView.

@@ -26,7 +26,7 @@ std::string without(const std::vector<std::string>& names) {
 HangCharges::Decision HangCharges::charge(const Hang& hang) {
   Decision decision;
   const bool is_node = hang.fault == Fault::kSoft || hang.fault == Fault::kHard;
-  // Those of one hang are compared with earlier ones only: ranks that stand together blame each other for nothing.
+  // Compared with charges of earlier hangs only: that ranks of one hang stand at the same place proves nothing.
   const std::vector<Charge> before = charges_;
   ++used_;
   if (is_node) {

@@ -11,15 +11,15 @@
 
 namespace elastic::coordinator {
 
-// What the hangs of a job have cost: how many there were, which nodes were blamed for them, and where a rank of each
-// stood. It says what follows from a further one. A job has a budget of hangs of its own beside --max-restarts.
+// What the hangs of a job have cost: how many there were, which nodes were charged with them, and where a rank of each
+// stood. It decides what follows from a further one. Hangs have a budget of their own beside --max-restarts.
 class HangCharges {
  public:
-  // A node that was blamed.
+  // A node that was charged with a hang.
   struct Charge {
     std::string node;        // membership::Node::identity()
     int times = 0;           // 1, or 2 for more
-    std::string place = {};  // where its rank stood the last time: "load_batch data.py:88"; empty: not known
+    std::string place = {};  // where its rank stood the last time: "load_batch data.py:88"; empty: unknown
     bool operator==(const Charge&) const = default;
     static void fields(auto& io, auto& v) {
       io("node", v.node, protocol::bounds::kName);
@@ -27,10 +27,10 @@ class HangCharges {
       io("place", v.place, protocol::bounds::kName);
     }
   };
-  // What is handed to the next coordinator.
+  // What is transferred to the next coordinator.
   struct Record {
-    int used = 0;                      // hangs that were to end in another round
-    std::vector<Charge> charges = {};  // those that were blamed last, last
+    int used = 0;                      // hangs after which another round was to follow
+    std::vector<Charge> charges = {};  // those that were charged last, the newest at the end
     bool operator==(const Record&) const = default;
     static void fields(auto& io, auto& v) {
       io("used", v.used);
@@ -38,9 +38,9 @@ class HangCharges {
     }
   };
 
-  // A hang, of which a verdict is known.
+  // A hang with its verdict.
   struct Charged {
-    std::string node;        // its identity
+    std::string node;        // membership::Node::identity()
     std::string name;        // for messages
     std::string place = {};  // as in Charge
   };
@@ -48,18 +48,18 @@ class HangCharges {
     hang::Fault fault = hang::Fault::kNone;
     std::vector<Charged> charged = {};  // each node once
     int nodes = 0;                      // of the round
-    int standbys = 0;                   // further ones, which wait for a place
-    int least = 0;                      // with fewer the job has no round
+    int standbys = 0;                   // further nodes, which wait for a place
+    int least = 0;                      // with fewer nodes the job has no round
   };
   struct Decision {
     std::vector<std::string> out = {};  // identities of the nodes that leave the job
-    std::string fatal = {};             // the job ends, for this reason; empty: there is another round
+    std::string fatal = {};             // why the job ends; empty: another round follows
     std::string action = {};            // what is done, as a clause
   };
 
   // `limit`: so many hangs may be followed by another round.
   void allow(int limit) { limit_ = limit; }
-  // Counts a hang, charges the nodes that are blamed for it, and decides:
+  // Counts a hang, charges the nodes that are at fault for it, and decides:
   //
   //   a rank of another node stood at the same place in an earlier hang    the script is at fault: the job ends
   //   more hangs than the budget has                                       the job ends
@@ -72,9 +72,9 @@ class HangCharges {
 
   int used() const { return used_; }
   int limit() const { return limit_; }
-  // Of the charges those that were blamed last, with limits::kHangChargesBytes at most.
+  // The charges that were added last, with limits::kHangChargesBytes at most.
   Record record() const;
-  // Takes over what an earlier coordinator knew.
+  // Takes over the record of an earlier coordinator.
   void restore(const Record& record);
 
  private:
@@ -82,7 +82,7 @@ class HangCharges {
 
   int limit_ = 0;
   int used_ = 0;
-  std::vector<Charge> charges_;  // at most limits::kHangCharges, those that were blamed last at the end
+  std::vector<Charge> charges_;  // at most limits::kHangCharges, the newest at the end
 };
 
 }  // namespace elastic::coordinator

@@ -24,26 +24,26 @@ using membership::Roster;
 
 namespace {
 
-// Ages are rounded: of two steps that are so close together the greater one is the later.
+// Ages are rounded: of two steps that are so close in time the greater one is the later.
 constexpr std::int64_t kSameMs = 5;
-// Between two states for the successor for nothing but a longer gap.
+// Time between two transfers of state if only a longer gap is new.
 constexpr std::int64_t kKeepMs = 60'000;
-// Between two states for the successor for nodes that are out.
+// Time between two transfers of state if only nodes that are out are new.
 constexpr std::int64_t kStuckMs = 1'000;
-// A node must be able to answer before its answer is too late.
+// A node's time to answer ends so long before its answer is too late.
 constexpr std::int64_t kAnswerMarginMs = 2'000;
-// An age that is sent is cut at this: a year.
+// An age that is sent is cut to this: a year.
 constexpr std::int64_t kOldestMs = 365LL * 24 * 3'600'000;
 
-// The gaps between steps of a phase from which its limit follows well enough to restart a job for it.
+// A phase's limit is good enough to restart the job for it if it was learned from so many gaps between steps.
 constexpr std::int64_t kGapsToRestart = 16;
-// The rule by which workers are at fault that are stopped.
+// The rule that finds stopped workers at fault.
 constexpr int kRuleOfStopped = 4;
-// The rule by which nobody is at fault but the links between the nodes.
+// The rule that finds only the links between the nodes at fault.
 constexpr int kRuleOfLinks = 10;
-// From this rule of the table on a verdict follows from where ranks stand, and does not hold if they move.
+// Verdicts of this rule and later ones follow from where ranks stand, and do not hold if they move.
 constexpr int kFirstRuleOfPlaces = 6;
-// Ranks of a round that are judged at most: a place that an agent brings may have any numbers.
+// At most so many ranks of a round are judged: a place that an agent brings may have any numbers.
 constexpr std::int32_t kMostRanks = 1 << 20;
 
 RankRuns ranks_of(const Node& node) {
@@ -81,7 +81,7 @@ bool is_in_round(const Node& node) {
   return node.member_state() == MemberState::kMember || node.member_state() == MemberState::kDone;
 }
 
-// What is known of a node that has left, since all its workers have succeeded.
+// The facts of a node that has left because all its workers have succeeded.
 hang::NodeFacts facts_of_done(const RankRuns& ranks) {
   hang::NodeFacts facts{.has_answered = true};
   ranks.for_each([&](std::int32_t rank) {
@@ -91,7 +91,7 @@ hang::NodeFacts facts_of_done(const RankRuns& ranks) {
   return facts;
 }
 
-// A report that fits into one message, the more so the more nodes get it.
+// A report that fits into one message; the more nodes get it, the shorter.
 std::string report_text(const hang::HangPicture& picture, const hang::HangVerdict& verdict,
                         const hang::HangStory& story, std::size_t nodes) {
   const std::size_t most = std::clamp<std::size_t>(limits::kHangReportsBytes / std::max<std::size_t>(nodes, 1),
@@ -102,7 +102,7 @@ std::string report_text(const hang::HangPicture& picture, const hang::HangVerdic
   }
 }
 
-// Whole lines of a text.
+// The first whole lines of a text.
 std::string first_lines(std::string text, std::size_t most_bytes) {
   if (text.size() <= most_bytes) return text;
   text.resize(most_bytes);
@@ -123,13 +123,13 @@ void HangDesk::follow(const JobRules& rules) {
     watch_.reset();
     return;
   }
-  // Rules change before a round runs only.
+  // Rules change only before a round runs.
   watch_ = watch_ ? hang::HangWatch(settings_, watch_->record(0), 0) : hang::HangWatch(settings_);
 }
 
 void HangDesk::inherit(TransferredHang transferred, std::int64_t unix_ms) {
-  // Without an alarm there may have been progress since, of which nobody has told: the limit begins with the new
-  // coordinator, so that it takes no round that goes on for one that hangs.
+  // Without an alarm, progress may have been made since that was not reported: the limit begins with the new
+  // coordinator, so that it does not take a round that goes on for one that hangs.
   const HangState state = transferred.record.state;
   const bool is_alarm =
       state == HangState::kConfirmed || state == HangState::kCollecting || state == HangState::kJudged;
@@ -144,7 +144,7 @@ void HangDesk::inherit(TransferredHang transferred, std::int64_t unix_ms) {
 
 std::optional<TransferredHang> HangDesk::transfer(std::int64_t now_ms, std::int64_t unix_ms) const {
   if (!watch_) return {};
-  // What has not been taken up goes on to the next one.
+  // State that was not taken up is passed on.
   if (inherited_ && !round_) {
     TransferredHang transferred = *inherited_;
     if (!ending_ || ending_->round != transferred.round) return transferred;
@@ -243,7 +243,7 @@ void HangDesk::round_ends(std::int64_t now_ms) {
   if (watch_) watch_->handle(hang::RoundEnded{}, now_ms);
   if (last_) last_->is_over = true;
   round_.reset();
-  if (end_) ending_.reset();  // nobody has taken it up
+  if (end_) ending_.reset();  // the end was not taken up
   end_.reset();
   members_.clear();
   newest_.reset();
@@ -266,7 +266,7 @@ void HangDesk::take(const Node& node, const NodeProgress& message, Now now, Effe
   beat(message.newest, now, out);
 }
 
-// A node that is done is silent for ever, and nobody waits for it.
+// A node that is done stays silent, and no other node waits for it.
 void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, Effects& out) {
   if (settings_.sections.empty() || !members_.contains(agent)) return;
   const std::int64_t age_ms = std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
@@ -283,7 +283,7 @@ void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, 
 void HangDesk::beat(const ProgressOfRank& said, Now now, Effects& out) {
   const std::int64_t at_ms = now.now_ms - std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
   const bool is_further = newest_ && newest_->step < said.step && at_ms + kSameMs > newest_ms_;
-  if (newest_ && at_ms <= newest_ms_ && !is_further) return;  // another node's has overtaken it
+  if (newest_ && at_ms <= newest_ms_ && !is_further) return;  // another node's progress is newer
   newest_ms_ = newest_ ? std::max(at_ms, newest_ms_) : at_ms;
   newest_ = said;
   handle(hang::Beat{phase_of(said.phase), now.now_ms - at_ms}, now, out);
@@ -342,8 +342,7 @@ void HangDesk::perform_one(const hang::TellNotArmed&, Now now, Effects& out) {
       now.roster, out);
 }
 
-// No sample is taken before the evidence, which has two of each stack itself: whether the ranks move cannot be had
-// here.
+// No sample is taken before the evidence, which has two of each stack itself: whether the ranks move is not known here.
 void HangDesk::perform_one(const hang::TakeSample& effect, Now now, Effects& out) {
   if (effect.is_second) handle(hang::Sampled{hang::Sampled::Is::kUnknown}, now, out);
 }
@@ -381,10 +380,10 @@ void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
   told.silent_ms = std::max<std::int64_t>(now.now_ms - (newest_ ? newest_ms_ : began_ms_), 0);
   if (effect.is_late) out.push_back(Note{format("no evidence in time of {}", some_of(late_names()))});
   awaited_ = 0;
-  // A fact that speaks for itself does so whatever the other ranks do.
+  // A fact speaks for itself, whatever the other ranks do.
   const bool is_moving = !collecting_->fact && verdict.rule >= kFirstRuleOfPlaces && hang::is_moving(picture);
   const bool continues = restarts_ && verdict.rule == kRuleOfStopped && !has_continued_ && may_restart(*collecting_);
-  // What the watch says to it: whether storage stands is told when that has lasted.
+  // Whether the watch tells the verdict: that storage stands is told only when it has lasted.
   handle(hang::Judged{.is_storage = verdict.is_storage(), .is_moving = is_moving, .continues = continues}, now, out);
   if (is_moving) return withdraw("the ranks move", told.silent_ms, now, out);
   if (continues) return continue_stopped(picture, verdict.cause, told.silent_ms, now, out);
@@ -406,7 +405,7 @@ void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
   end_collection();
 }
 
-// Only on good grounds: the user has given a limit, or the job itself has shown for long enough how long it takes.
+// A restart needs a limit that the user has given, or that the job itself has shown for long enough.
 bool HangDesk::may_restart(const hang::Collect& why) const {
   const bool has_learned = watch_->learned().of(why.phase).gaps >= kGapsToRestart;
   switch (why.limit.from) {
@@ -420,7 +419,7 @@ bool HangDesk::may_restart(const hang::Collect& why) const {
   return false;
 }
 
-// Charges who is blamed, and has the round end. Returns what is done, as a clause.
+// Charges the nodes at fault, and has the round end. Returns what is done, as a clause.
 std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now) {
   HangCharges::Hang hang{
       .fault = verdict.fault, .nodes = static_cast<int>(now.roster.count(MemberState::kMember)), .least = now.least};
@@ -438,7 +437,7 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
     if (std::ranges::find(hang.charged, identity, &HangCharges::Charged::node) == hang.charged.end())
       hang.charged.push_back({identity, node->second.name(), culprit.place});
   }
-  // A node that was started again on a host that is blamed replaces nobody.
+  // A node that was started again on a charged host replaces no other.
   hang.standbys = static_cast<int>(std::ranges::count_if(now.roster.nodes(), [&](const auto& entry) {
     const Node& other = entry.second;
     return other.member_state() == MemberState::kReady &&
@@ -488,7 +487,7 @@ void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, Now now,
   tell_all(HangOver{.round = *round_, .why = HangOver::Why::kWithdrawn, .after_ms = silent_ms}, now.roster, out);
 }
 
-// Whoever has stopped a worker may have forgotten it: before its round ends for that it is tried whether it goes on.
+// A user may have stopped a worker and forgotten it: before the round ends for that, SIGCONT is tried.
 void HangDesk::continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms,
                                 Now now, Effects& out) {
   has_continued_ = true;
@@ -530,7 +529,7 @@ hang::JobFacts HangDesk::facts() const {
     node.has_answered = member.evidence.has_value();
     node.lost.clear();
     node.own_ranks = member.ranks;
-    // A job of one node has no names of nodes.
+    // The node of a job of one has no name.
     if (!member.name.empty()) node.name = member.name;
     facts.nodes.push_back(std::move(node));
   }

@@ -22,7 +22,7 @@
 
 namespace elastic::coordinator {
 
-// What is handed to the next coordinator of how the job is watched. It is as of a Unix time, since clocks differ.
+// What is transferred to the next coordinator about the watch for hangs, as of a Unix time, since clocks differ.
 struct TransferredHang {
   hang::HangRecord record = {};
   protocol::RoundNumber round = 0;
@@ -30,7 +30,7 @@ struct TransferredHang {
   HangCharges::Record charges = {};
   bool ends = false;            // the round is to end for its hang
   bool suspects_links = false;  // HangDesk::suspects_links()
-  std::vector<int> out = {};    // with `ends`: the node ranks of those that are out of the job when the round has ended
+  std::vector<int> out = {};    // with `ends`: node ranks that are out of the job when the round has ended
   bool operator==(const TransferredHang&) const = default;
   static void fields(auto& io, auto& v) {
     each(io, "record", v.record, "round", v.round, "unix_ms", v.unix_ms, "charges", v.charges, "ends", v.ends);
@@ -39,7 +39,7 @@ struct TransferredHang {
   }
 };
 
-// Watches a round for a hang (hang::HangWatch), asks all its nodes for evidence when there is one, judges what comes,
+// Watches a round for a hang (hang::HangWatch), asks all its nodes for evidence when there is one, judges the answers,
 // tells all nodes the verdict, and says whether the round is to end for it. Times are milliseconds of the coordinator's
 // clock.
 class HangDesk {
@@ -53,13 +53,13 @@ class HangDesk {
   // The round is to end for a hang (--hang=restart).
   struct End {
     std::string because = {};  // as a clause
-    std::string fatal = {};    // the job ends, for this reason; empty: there is another round
+    std::string fatal = {};    // why the job ends; empty: another round follows
     // Nodes that leave the job, with the reason as a clause.
     std::map<protocol::AgentId, std::string> out = {};
     std::set<protocol::AgentId> aborts = {};  // nodes of whose workers not all stacks could be read
     bool dumps = false;                       // StopWorkers::dumps
   };
-  // A verdict that was told.
+  // A verdict that nodes were told.
   struct Told {
     protocol::RoundNumber round = 0;
     hang::HangVerdict verdict = {};
@@ -71,52 +71,52 @@ class HangDesk {
   struct Hang {
     bool is_watched = false;  // hangs are looked for
     hang::HangState state = hang::HangState::kIdle;
-    hang::Phase phase = hang::Phase::kUnknown;  // as the last progress has said
-    std::int64_t silent_ms = 0;                 // since that, or since the round began
-    std::optional<hang::Limit> limit = {};      // that holds now
-    // Of this coordinator: verdicts, those after which progress has come, and alarms that were withdrawn before one.
+    hang::Phase phase = hang::Phase::kUnknown;  // of the newest progress
+    std::int64_t silent_ms = 0;                 // since that progress, or since the round began
+    std::optional<hang::Limit> limit = {};      // the limit that holds now
+    // Of this coordinator: verdicts, those after which progress has come, and alarms withdrawn before a verdict.
     int told = 0;
     int recovered = 0;
     int withdrawn = 0;
-    const Told* last = nullptr;  // the last verdict; null: there was none. The desk owns it
+    const Told* last = nullptr;  // the last verdict, owned by the desk; null: none
   };
 
-  // Collections are numbered from there on. Coordinators of a job are to begin at different numbers: what a node reads
-  // for one of them may reach the next.
+  // Collections are numbered from there on. Coordinators of a job are to begin at different numbers: evidence that a
+  // node reads for one of them may reach the next.
   explicit HangDesk(std::uint32_t collection = 0) : collection_(collection) {}
 
-  // The rules of the job. What was learned under others is kept.
+  // The rules of the job. Limits that were learned under other rules are kept.
   void follow(const protocol::JobRules& rules);
-  // An earlier coordinator of the job has handed this over. `unix_ms`: now.
+  // Takes over what an earlier coordinator of the job has transferred. `unix_ms`: now.
   void inherit(TransferredHang transferred, std::int64_t unix_ms);
-  // What to hand over. Nothing where hangs are not looked for.
+  // What to transfer; empty where hangs are not looked for.
   std::optional<TransferredHang> transfer(std::int64_t now_ms, std::int64_t unix_ms) const;
-  // What is to be handed over differs so much from what was handed over last that the successor should get it now. Asks
-  // once for each such change.
+  // What there is to transfer differs so much from what was transferred last that nodes should get it now. True once
+  // for each such change.
   bool has_news(std::int64_t now_ms);
 
   // This round is to end for its hang, or has ended for it, and none has run since.
   bool ends(protocol::RoundNumber round) const;
-  // Beside those of End the node of this rank is out, too, when that round has ended: its workers cannot be ended.
+  // The node of this rank, whose workers cannot be ended, is also out when that round has ended, beside those of End.
   void leave_out(protocol::RoundNumber round, int node_rank);
-  // When the successor should get what leave_out() was told: at once, but of many nodes once a second. Nothing: it has
-  // it.
+  // When nodes should be sent what leave_out() was told, for the next leader: at once, but for many nodes once a
+  // second. Empty: they have it.
   std::optional<std::int64_t> stuck_due_ms() const;
   void has_handed_stuck(std::int64_t now_ms);
 
-  // What was handed over, if it says that this round is to end for its hang; null: it does not.
+  // The transferred state, if it says that this round is to end for its hang; else null.
   const TransferredHang* was_ending(protocol::RoundNumber round) const;
 
   // Workers of this round run, on the nodes that are in it.
   void round_runs(protocol::RoundNumber round, Now now, Effects& out);
   void round_ends(std::int64_t now_ms);
-  // The round that is watched; nothing: none is.
+  // The round that is watched; empty: none is.
   const std::optional<protocol::RoundNumber>& round() const { return round_; }
 
-  // The round that is watched is to end; null: it goes on. It says so once.
+  // The round that is watched is to end; null: it goes on. Each end is returned once.
   std::unique_ptr<const End> take_end() { return std::move(end_); }
-  // A round has ended for a hang for which the links between the nodes may be why, and none has run since: all nodes
-  // are to be checked before the next one does.
+  // A round has ended for a hang that the links between the nodes may have caused, and none has run since: all nodes
+  // are to be checked before the next one runs.
   bool suspects_links() const { return suspects_links_; }
 
   // Messages of nodes in the round that is watched.
@@ -125,7 +125,7 @@ class HangDesk {
   void take(const membership::Node& node, const protocol::NodeEvidence& message, Now now, Effects& out);
   // Does what is due.
   void look(Now now, Effects& out);
-  // When look() is due; nothing: never.
+  // When look() is due; empty: never.
   std::optional<std::int64_t> next_ms() const;
 
   Hang status(std::int64_t now_ms) const;
@@ -136,7 +136,7 @@ class HangDesk {
     std::string name;
     hang::RankRuns ranks;
     protocol::HangFacts facts = {};
-    bool is_asked = false;                         // and has not answered
+    bool is_asked = false;                         // for evidence, and has not answered
     std::optional<hang::NodeFacts> evidence = {};  // of the present collection
   };
 
@@ -168,28 +168,28 @@ class HangDesk {
   // A round that is to end for its hang, or has ended for it.
   struct Ending {
     protocol::RoundNumber round = 0;
-    std::vector<int> out = {};  // node ranks of those that are out when it has ended; at most limits::kTransferredHosts
+    std::vector<int> out = {};  // node ranks that are out when it has ended; at most limits::kTransferredHosts
     void leave_out(int node_rank);
   };
   std::optional<Ending> ending_;  // until another round runs
-  bool has_stuck_ = false;        // leave_out() has told what the successor does not know
+  bool has_stuck_ = false;        // leave_out() was told what the nodes do not have yet
   std::optional<std::int64_t> stuck_handed_ms_;
   bool suspects_links_ = false;
-  std::optional<hang::HangWatch> watch_;      // nothing: hangs are not looked for
+  std::optional<hang::HangWatch> watch_;      // empty: hangs are not looked for
   std::optional<TransferredHang> inherited_;  // until its round runs
   std::optional<protocol::RoundNumber> round_;
   std::int32_t world_size_ = 0;
   std::map<protocol::AgentId, Member> members_;          // of the round
   SilentSections sections_;                              // empty where no section has a limit
-  std::optional<int> section_rank_ = {};                 // who is in the watch's section
-  std::optional<protocol::ProgressOfRank> newest_ = {};  // of all nodes, in this round
-  std::int64_t newest_ms_ = 0;                           // when that was
-  std::int64_t began_ms_ = 0;                            // when the round was begun to be watched
-  std::uint32_t collection_;                             // the last one
-  std::optional<hang::Collect> collecting_ = {};         // why it was begun
-  std::string over_section_ = {};                        // whose limit was over then; empty: that of no section
-  std::size_t awaited_ = 0;                              // nodes that are asked and have not answered
-  bool has_continued_ = false;                           // workers that were stopped, in this round
+  std::optional<int> section_rank_ = {};                 // the rank that is in the watch's section
+  std::optional<protocol::ProgressOfRank> newest_ = {};  // progress of all nodes in this round
+  std::int64_t newest_ms_ = 0;                           // when that progress was made
+  std::int64_t began_ms_ = 0;                            // when the watch of the round began
+  std::uint32_t collection_;                             // number of the last one
+  std::optional<hang::Collect> collecting_ = {};         // why the present collection was begun
+  std::string over_section_ = {};                        // the section whose limit was over then; empty: none
+  std::size_t awaited_ = 0;                              // nodes that were asked and have not answered
+  bool has_continued_ = false;                           // in this round stopped workers got SIGCONT
   int told_ = 0;
   int recovered_ = 0;
   int withdrawn_ = 0;

@@ -40,7 +40,7 @@ TEST_CASE("a job that makes no progress for its limit is judged by the evidence 
   CHECK(report.find("culprits")->as_array()->front().find("rank")->as_integer() == 3);
   CHECK(*report.find_text("limit_from") == "flag");
   CHECK(job.coordinator.hang().status(job.now_ms).state == hang::HangState::kJudged);
-  // It is told once, and nobody is stopped.
+  // The hang is told once, and no worker is stopped.
   const Answer later = job.wait(60'000);
   CHECK(later.all<HangTold>().empty());
   CHECK(later.all<StopWorkers>().empty());
@@ -84,7 +84,7 @@ TEST_CASE("progress that returns while evidence is collected withdraws the alarm
   const auto over = moves.all<HangOver>();
   REQUIRE(over.size() == 2);
   CHECK(over[0].second.why == HangOver::Why::kWithdrawn);
-  // What comes after that is of a collection that is over.
+  // Later evidence is of a collection that is over.
   CHECK(job.tells(2, order).all<HangTold>().empty());
   CHECK(job.tells(1, order).all<HangTold>().empty());
   CHECK(job.coordinator.hang().status(job.now_ms).state == hang::HangState::kArmed);
@@ -237,7 +237,7 @@ TEST_CASE("the limit is that of the section in which the rank is that has been s
   CHECK(told[0].second.text.find("limit of section \"checkpointing\", in which rank 0 is: 60.0 s") !=
         std::string::npos);
   CHECK(*report_of(told[0].second).find_text("section") == "checkpointing");
-  // Rank 0 goes on: now rank 2 is the one.
+  // Rank 0 goes on: now rank 2 has been silent the longest.
   in(1, "step", 0);
   const auto next = job.wait(25'100).all<CollectEvidence>();
   REQUIRE(next.size() == 2);
@@ -282,7 +282,7 @@ TEST_CASE("a fact that speaks for itself shortens the wait while it holds") {
   CHECK(job.wait(30'000).all<CollectEvidence>().empty());
   job.say(2, HangSigns{.round = 0, .facts = {.is_stopped = true}});
   job.say(1, HangSigns{.round = 0, .facts = {.is_stopped = true}});
-  job.say(1, HangSigns{.round = 0});  // it still holds elsewhere
+  job.say(1, HangSigns{.round = 0});  // node 2 still has a stopped worker
   CHECK(job.wait(15'100).all<CollectEvidence>().size() == 2);
 }
 
@@ -366,7 +366,7 @@ TEST_CASE("a coordinator that takes over while evidence is collected collects it
   const auto again = after.answer.all<CollectEvidence>();
   REQUIRE(again.size() == 2);
   CHECK(again[0].second.silent_ms >= kSuspectMs);
-  // What was read for the coordinator before is no answer.
+  // Evidence for the coordinator before is no answer.
   const CollectEvidence before = asked.all<CollectEvidence>().front().second;
   for (const NodeId session : job.sessions) {
     const NodeEvidence late{before.round, before.collection, encode_facts(job.facts_of_node(session))};

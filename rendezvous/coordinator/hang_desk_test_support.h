@@ -14,11 +14,11 @@
 #include "rendezvous/coordinator/coordinator_test_support.h"
 #include "src/base/json.h"
 
-// Jobs that hang, for tests of what their coordinator does.
+// Jobs that hang, for tests of their coordinator.
 namespace elastic::coordinator::testing {
 
 inline constexpr std::int64_t kLimitMs = 3'000;
-// From when a job makes no progress until evidence is asked for: the limit, and the time between two samples.
+// How long a job makes no progress until evidence is asked for: the limit, and the time between two samples.
 inline constexpr std::int64_t kSuspectMs = kLimitMs + 5'000;
 
 inline protocol::JobRules watching(std::optional<std::int64_t> timeout_ms = kLimitMs) {
@@ -28,7 +28,7 @@ inline protocol::JobRules watching(std::optional<std::int64_t> timeout_ms = kLim
   return rules;
 }
 
-// A job of nodes with two ranks each; their facts are those of a hung one.
+// A job of nodes with two ranks each; their facts are those of a hung job.
 struct Watched : Job {
   explicit Watched(int nodes, const protocol::JobRules& with = watching(), int ranks_per_node = 2, int least = 0,
                    std::unique_ptr<health::CheckPlan> check = health::no_check())
@@ -82,8 +82,8 @@ inline Json report_of(const protocol::HangTold& told) {
   return *json;
 }
 
-// The coordinator of `job` is lost, and another one, for which its agents vote, takes over from what they bring: all
-// run, unless `become` says what has become of one.
+// The coordinator of `job` is lost. Another one, for which its agents vote, takes over from what they bring: all run,
+// unless `become` changes what one reports.
 struct NextLeader {
   NextLeader(Watched& job, const protocol::Transferred& transferred, std::int64_t after_ms = 0,
              Coordinator::State state = Coordinator::State::kRunning,

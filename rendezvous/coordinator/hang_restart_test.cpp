@@ -155,7 +155,7 @@ TEST_CASE("a node that was started again on the host at fault replaces nobody, a
   }
 }
 
-// A check of two phases for nodes that have not passed. Who answers "bad" is unfit.
+// A check of two phases for nodes that have not passed. A node that answers "bad" is unhealthy.
 class TwoPhases : public health::CheckPlan {
  public:
   int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {
@@ -193,7 +193,7 @@ struct Linked : Watched {
   Answer done(NodeId session, std::uint32_t phase, const std::string& result = "ok") {
     return say(session, CheckDone{*coordinator.round(), phase, result});
   }
-  // The nodes answer both phases; what follows.
+  // The nodes answer both phases. Returns what follows.
   Answer all_done(const std::string& of_last = "ok") {
     for (const NodeId session : sessions) done(session, 0);
     Answer last;
@@ -230,7 +230,7 @@ TEST_CASE("a node that the check after a hang finds unfit is out, and the others
   CHECK(next.all<RunCheck>().empty());
 }
 
-// A coordinator that takes over from that of `job`, whose nodes bring this state and do this.
+// A coordinator that takes over from that of `job`. Its nodes bring this state, and have this activity.
 NextLeader taken_over(Linked& job, const Transferred& transferred, AgentFacts::Activity activity,
                       Coordinator::State state) {
   return {job,
@@ -422,7 +422,7 @@ TEST_CASE("what fails while a round ends for a hang costs no restart under the n
   CHECK(again[0].second.restart_count == 0);
 }
 
-// Three nodes. The hardware of the last one is at fault for a hang; what its coordinator has handed on.
+// Three nodes. The hardware of the last one is at fault for a hang. `transferred` is the state from their coordinator.
 struct AtFault : Watched {
   AtFault() : Watched(3, restarting(), 2, 1) {
     facts.put(5, hang::stack_in("load_batch", "data.py", 88));
@@ -481,7 +481,7 @@ TEST_CASE("a node that cannot end its workers costs itself also while the next c
   CHECK(last.all<PrepareRound>().size() == 1);
 }
 
-// A job that hangs by nobody's fault. It needs all its nodes, unless `least` is given.
+// A job that hangs without a node at fault. It needs all its nodes, unless `least` is given.
 struct Stuck : Watched {
   explicit Stuck(int nodes = 3, int least = 0) : Watched(nodes, restarting(), 2, least) {
     step(1, 1);
@@ -490,14 +490,14 @@ struct Stuck : Watched {
   Answer is_stuck(NodeId session) { return say(session, NodeCannotRun{0, "a worker survived SIGKILL"}); }
 };
 
-// What has become of the node when the next coordinator comes: no process of the round is left, as far as it tells.
+// The node reports to the next coordinator that no process of the round is left.
 void has_stopped(NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kIdle; }
 
 TEST_CASE("a node that cannot end its workers is out under the next coordinator, too, as soon as that is known") {
   Stuck job;
   job.stop(1);
   const auto kept = job.is_stuck(3).all<KeepState>();
-  // Also those that have stopped bring it.
+  // Nodes that have stopped bring it, too.
   REQUIRE(kept.size() == 3);
   NextLeader after(job, kept[0].second.transferred, 1'000, Coordinator::State::kRecovery, has_stopped);
   const Answer last = after.next.pass_with(job.sessions, 10'000);
@@ -505,7 +505,7 @@ TEST_CASE("a node that cannot end its workers is out under the next coordinator,
   REQUIRE(out.size() == 1);
   CHECK(out[0].first == 3);
   CHECK(out[0].second.why == Rejected::Why::kEvicted);
-  // It had left before the coordinator was lost, while the job waited for another node.
+  // Node 3 had left before the coordinator was lost, while the job waited for another node.
   job.sessions.pop_back();
   NextLeader later(job, kept[0].second.transferred, 1'000, Coordinator::State::kRecovery, has_stopped);
   later.next.pass_with(job.sessions, 10'000);
@@ -553,7 +553,7 @@ TEST_CASE("a node that cannot end its workers while the next round forms after a
   REQUIRE(out.size() == 1);
   CHECK(out[0].first == 13);
   CHECK(out[0].second.why == Rejected::Why::kEvicted);
-  // The job waits for another one.
+  // The job waits for another node.
   CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
 }
 

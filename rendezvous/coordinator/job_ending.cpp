@@ -18,7 +18,7 @@ void JobEnding::begin(protocol::JobResult job_result, std::int64_t now_ms) {
 void JobEnding::stay_until(std::int64_t until_ms) { not_before_ms_ = std::max(not_before_ms_, until_ms); }
 
 void JobEnding::has_heard(protocol::AgentId node, const std::string& details) {
-  // A node that has heard another verdict before may have details of that one's failure.
+  // A node that has heard another job result before may have details of that one's failure.
   const bool has_failed = job_result_ && job_result_->outcome == Outcome::kFailed;
   if (details_.empty() && has_failed) details_ = details;
   if (details_from_ == node) details_from_.reset();
@@ -28,7 +28,7 @@ void JobEnding::has_heard(protocol::AgentId node, const std::string& details) {
 void JobEnding::has_gone(const Node& node, const Slots& slots, std::int64_t back_by_ms) {
   if (heard_.erase(node.agent) > 0) return;
   if (is_where_it_failed(node, slots)) details_from_ = node.agent;
-  // A node without workers has nothing to report: it need not have the verdict.
+  // A node without workers has nothing to report: it need not have the job result.
   if (node.member_state() != membership::MemberState::kReady) stay_until(back_by_ms);
 }
 

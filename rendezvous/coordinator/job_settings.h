@@ -19,7 +19,7 @@ struct JobSettings {
 
   // The forming rules of the next round, whose maximum depends on the size of the first one.
   membership::FormingRules next_round() const;
-  // The job can have no more than so many nodes.
+  // The job can have no more nodes than these.
   bool is_most(int nodes) const;
 };
 
@@ -27,7 +27,7 @@ JobSettings settings_of(const protocol::NodeJoins& message);
 JobSettings settings_of(const protocol::JobTerms& terms, const protocol::JobRules& rules,
                         const health::CheckRules& check);
 
-// What a job with these settings may spend, of which nothing is spent yet.
+// What a job with these settings may spend; nothing is spent yet.
 JobBudgets budgets_of(const JobSettings& settings);
 
 }  // namespace elastic::coordinator

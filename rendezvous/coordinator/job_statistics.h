@@ -20,7 +20,7 @@ class JobStatistics {
 
   // A round is formed. `after_run` says that the workers of the previous round had run.
   void round_began(RoundCause cause, bool after_run);
-  // The round ends for this reason, and the work of its workers is lost. To be called while the round is being stopped.
+  // The round ends for this reason, and the work of its workers is lost. To be called while the round stops.
   void work_lost(RoundCause cause, std::int64_t now_ms);
   // Adds a failure to those that /status lists. Its age is ignored.
   void failed(status::Failure failure, std::int64_t now_ms);

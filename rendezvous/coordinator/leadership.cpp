@@ -32,7 +32,7 @@ bool makes_sense(const VoterState& voter_state, const protocol::LeaseTimes& time
 
 }  // namespace
 
-// A job of one node has nobody else.
+// A job of one node has no other voter.
 void Leadership::follow(const JobSettings& settings, bool has_round, std::int64_t now_ms) {
   const bool counts =
       settings.rules.failover == protocol::JobRules::Failover::kMajority && settings.terms.max_nodes > 1;
@@ -69,7 +69,7 @@ void Leadership::acknowledges(AgentId agent, const std::optional<VoterState>& vo
                               std::int64_t now_ms) {
   if (lease_) {
     lease_->acknowledges(agent, since_ms);
-    // It may be a member of the round that was missing until now.
+    // The agent may be a member of the round that was missing until now.
     if (voter_state && makes_sense(*voter_state, times_)) lease_->joins(agent, voter_state->rounds);
     return;
   }
@@ -93,7 +93,7 @@ bool Leadership::is_to_ask(std::int64_t now_ms) {
   const auto is_not_asked = [](const auto& voter) { return !voter.second; };
   if (!candidate_ || std::ranges::none_of(voters_, is_not_asked) || !candidate_->has_quorum(now_ms)) return false;
   for (auto& [agent, is_asked] : voters_) is_asked = true;
-  candidate_until_ms_ = std::max(candidate_until_ms_, now_ms + times_.renewal_ms());  // they are to acknowledge it
+  candidate_until_ms_ = std::max(candidate_until_ms_, now_ms + times_.renewal_ms());  // time for the acks
   return true;
 }
 
@@ -185,7 +185,7 @@ std::vector<protocol::NextLeader> Leadership::next_leaders(const std::vector<Age
                      .hosts_coordinator = own_ == agent});
   }
   std::vector<protocol::NextLeader> chosen = choose_next_leaders(nodes);
-  // By it the nodes see that this process is gone, or find the one that is started in its place.
+  // By it nodes see that this process is gone, or find the one that is started in its place.
   if (!own_ && own_process_) {
     if (chosen.size() == limits::kNextLeaders) chosen.pop_back();
     chosen.push_back(*own_process_);
@@ -193,9 +193,8 @@ std::vector<protocol::NextLeader> Leadership::next_leaders(const std::vector<Age
   return chosen;
 }
 
-// When no more votes come, others may have a candidate of their own: the sooner one gives way the sooner the votes
-// gather. That of a node which has left again keeps the others from each other all the more: whoever looks for a
-// candidate takes this one for it.
+// When no more votes come, others may have a candidate of their own: the sooner this one resigns, the sooner the votes
+// gather. A candidate that its voters have left hinders them even more, since nodes that look for a candidate find it.
 std::int64_t Leadership::candidate_until() const {
   const std::int64_t until_ms = std::min(candidate_until_ms_, voted_ms_ + times_.next_vote_ms());
   return alone_since_ms_ ? std::min(until_ms, *alone_since_ms_ + protocol::LeaseTimes::kConnectMs) : until_ms;

@@ -9,26 +9,26 @@
 
 #include "rendezvous/coordinator/coordinator_test_support.h"
 
-// Jobs in which promises count, for tests.
+// Jobs in which votes count, for tests.
 namespace elastic::coordinator::testing::majority {
 
 using namespace elastic::protocol;
 
 inline const JobRules kMajority = {.failover = JobRules::Failover::kMajority};
-inline constexpr std::int64_t kHeld = 3'960;  // how long a promise counts
+inline constexpr std::int64_t kHeld = 3'960;  // how long a vote counts
 
-// A node acknowledges a KEPT that was sent now.
+// The node acknowledges a lease grant that was sent now.
 inline Answer acknowledge(Job& job, NodeId session, std::optional<VoterState> voter_state = {}) {
   return job.on(LeaseAckReceived{session, job.now_ms, std::move(voter_state)});
 }
 
-// How many nodes are asked for their support at once.
+// How many nodes are asked for their vote at once.
 inline std::size_t asked(const Answer& answer) {
   return static_cast<std::size_t>(
       std::ranges::count_if(answer.effects, [](const Effect& effect) { return std::holds_alternative<Ask>(effect); }));
 }
 
-// Three nodes that promise, and whose first round runs.
+// Three nodes that vote, and whose first round runs.
 struct Three : Job {
   explicit Three(CoordinatorConfig config = {.incarnation = 7, .now_ms = -10'000}, const JobRules& with = kMajority,
                  int min_nodes = 1, std::uint16_t peer_port = 4'000)
@@ -48,13 +48,13 @@ struct Three : Job {
   std::vector<std::pair<NodeId, PrepareRound>> prepared;
 };
 
-// What this node testifies, whose workers run that round.
+// The voter state of this node, whose workers run that round.
 inline VoterState runs(const PrepareRound& round) {
   const Round its = {round.fence.term, round.round, round.membership, round.place.node_count, round.host_rank};
   return {.rounds = {{its, round.place.node_rank, true}}};
 }
 
-// A later coordinator of the same job, to which these nodes come back, running.
+// A later coordinator of the same job. Nodes come back to it with their workers running.
 struct Later : Job {
   explicit Later(const Three& earlier, CoordinatorConfig config = {.incarnation = 9, .now_ms = 0})
       : Job(earlier.terms, kMajority, config), before(earlier) {

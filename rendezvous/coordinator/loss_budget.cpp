@@ -56,8 +56,8 @@ std::optional<std::int64_t> LossBudget::quarantined_until(const std::string& nod
   return found->second.until_ms;
 }
 
-// The node's entry can be dropped: its last loss lies outside the window, and if the node was kept out, it has been
-// let in again for as long as it had been kept out, so that the next time begins with quarantine again.
+// The node's entry can be dropped: its last loss lies outside the window, and since its last quarantine as much time
+// has passed as that took, so that the next one is as short as the first.
 bool LossBudget::is_of_no_account(const Node& node, std::int64_t now_ms) const {
   return node.last_ms + rules_.window_ms <= now_ms && node.until_ms + node.quarantine_ms <= now_ms;
 }

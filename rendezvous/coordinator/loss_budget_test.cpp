@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMinute = 60'000;
 
-// Of how many hosts a loss still counts.
+// How many hosts have a loss that still counts.
 std::size_t remembered(const LossBudget& budget, std::int64_t now_ms) {
   return budget.records(SIZE_MAX, now_ms).size();
 }

@@ -12,8 +12,8 @@
 
 namespace elastic::coordinator {
 
-// The leases of nodes that were lost: until a lease is over, workers of its node may run. Times are milliseconds of the
-// coordinator's clock.
+// The leases of nodes that were lost. Workers of such a node may run until its lease is over. Times are milliseconds of
+// the coordinator's clock.
 class LostLeases {
  public:
   // The node was lost, and its lease ends at this time. A node has one lease at most.
@@ -21,16 +21,16 @@ class LostLeases {
   // The node is back, or is forgotten. It need not have a lease.
   void forget(protocol::AgentId node);
 
-  // The nodes whose workers must be gone by now, the earliest end first; they stay until they are forgotten. The
-  // guardian of a node has LeaseTimes::kKillMs to kill them, counted from the first call at which the lease had ended:
-  // if this machine was suspended at the end, guardians on it were suspended, too.
+  // The nodes whose workers must be gone by now, the earliest end first. They stay until they are forgotten. A node's
+  // guardian has LeaseTimes::kKillMs to kill them, counted from the first call at which the lease had ended: if this
+  // machine was suspended at the end, so were the guardians on it.
   std::vector<protocol::AgentId> over(std::int64_t now_ms);
 
   // All nodes that have leases, the earliest end first.
   std::vector<protocol::AgentId> nodes() const;
-  // When over() is due; nothing if there is no lease.
+  // When over() is due; empty if there is no lease.
   std::optional<std::int64_t> next_ms() const;
-  // The latest of the times at which over() is due; nothing if there is no lease.
+  // The latest of the times at which over() is due; empty if there is no lease.
   std::optional<std::int64_t> last_ms() const;
 
   bool has(protocol::AgentId node) const { return leases_.contains(node); }
@@ -40,14 +40,14 @@ class LostLeases {
   void check_invariants() const;
 
  private:
-  friend struct CoordinatorBreaker;  // a test's
+  friend struct CoordinatorBreaker;  // for tests
 
   struct Lease {
-    std::int64_t until_ms = 0;  // when it ends, or, with has_ended, when the workers must have been killed
+    std::int64_t until_ms = 0;  // when it ends; with has_ended: when the workers must have been killed
     bool has_ended = false;
   };
   std::map<protocol::AgentId, Lease> leases_;
-  std::set<std::pair<std::int64_t, protocol::AgentId>> by_time_;  // the same, by until_ms
+  std::set<std::pair<std::int64_t, protocol::AgentId>> by_time_;  // the same leases, by until_ms
 };
 
 }  // namespace elastic::coordinator

@@ -70,7 +70,7 @@ std::vector<const Node*> named(const Roster& roster, const std::string& wanted) 
 
 OperatorOrders::Ruling answer(Kind kind, std::string text) { return {.answer = {kind, std::move(text)}}; }
 
-// Why no node was found, and which there are.
+// Why no node was found, and which nodes there are.
 std::string unknown(const Roster& roster, const std::string& wanted) {
   const auto nodes = all_of(roster);
   if (!parse_int(wanted)) return format("no node has the name or address {}; {}", printable(wanted), list(nodes));

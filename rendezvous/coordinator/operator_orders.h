@@ -9,9 +9,9 @@
 
 namespace elastic::coordinator {
 
-// Decides what becomes of an operator's order: whether it is carried out, which node it means, and what the operator
-// is told. It remembers the nodes that were told to leave, so that a node whose session ends before the order has
-// reached it gets the order again in its next session.
+// Decides what becomes of an operator's order: whether it is carried out, which node it means, and what the operator is
+// told. It remembers the nodes that were told to leave: if a node's session ends before it has read the order, it gets
+// the order again in its next session.
 class OperatorOrders {
  public:
   // What is known of the job.
@@ -19,21 +19,20 @@ class OperatorOrders {
     const membership::Roster& roster;
     membership::FormingRules next_round;  // the forming rules of the next round
     bool has_workers = false;             // a round is prepared, runs or is being stopped
-    bool job_ends = false;                // the job has its verdict, or ends when its round has stopped
-    bool may_transfer = false;            // another node can be elected in place of the coordinator's
+    bool job_ends = false;                // the job has its result, or ends when its round has stopped
+    bool may_transfer = false;            // another node can be elected coordinator
   };
   struct Ruling {
-    std::optional<protocol::AgentId> leaves = {};  // the node, which has a session, is to be told to leave
+    std::optional<protocol::AgentId> leaves = {};  // this node, which has a session, is to be told to leave
     bool stops = false;                            // the job is to be stopped
     OrderAnswered answer = {};
   };
   Ruling judge(const OperatorOrder& order, const Facts& facts);
 
-  // How many nodes are here to stay if this one leaves.
+  // How many nodes stay if this one leaves.
   int others(protocol::AgentId node, const membership::Roster& roster) const;
   // The node was told to leave, and has not left yet.
   bool has_drained(protocol::AgentId agent) const { return drained_.contains(agent); }
-  // The node has left the job.
   void has_left(protocol::AgentId agent) { drained_.erase(agent); }
 
  private:

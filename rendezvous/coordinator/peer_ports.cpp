@@ -17,7 +17,7 @@ bool PeerPorts::is_to_try(AgentId agent, std::int64_t now_ms) {
 }
 
 void PeerPorts::is_open(AgentId agent) {
-  // It may have answered late.
+  // A port that was taken for shut may have answered late.
   if (awaited_.erase(agent) + shut_.erase(agent) > 0) open_.insert(agent);
 }
 

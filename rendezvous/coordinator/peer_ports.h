@@ -10,29 +10,28 @@
 
 namespace elastic::coordinator {
 
-// Which nodes can be reached where they would host the coordinator after this one: each node's door is tried once, as
-// long as few open ones are known. A round waits for the answers, since the successors go with it. Times are
-// milliseconds.
+// Which nodes can be reached at their peer port, where they would host the coordinator after this one. Each port is
+// tried once, as long as few open ones are known. A round waits for the answers, since the next leaders go with it.
+// Times are milliseconds.
 class PeerPorts {
  public:
-  // How long a door may take to answer: a firewall may drop the attempt without a word.
+  // How long a peer port may take to answer: a firewall may drop the attempt silently.
   static constexpr std::int64_t kAnswerMs = 1000;
 
-  // A node with a door has joined. Returns whether that is to be tried: is_open() or is_shut() is called then.
+  // A node with a peer port has joined. Returns whether that is to be tried: then is_open() or is_shut() is called.
   bool is_to_try(protocol::AgentId agent, std::int64_t now_ms);
   void is_open(protocol::AgentId agent);
   void is_shut(protocol::AgentId agent);
   void forget(protocol::AgentId agent);
 
-  // Until when the next round waits for answers; nothing: none is awaited. Doors that have not answered by now are
-  // shut.
+  // Until when the next round waits for answers; empty: none is awaited. Ports that have not answered by now are shut.
   std::optional<std::int64_t> awaited_until_ms(std::int64_t now_ms);
   bool is_known_open(protocol::AgentId agent) const { return open_.contains(agent); }
-  // It was not found to be shut.
+  // The agent's port was not found to be shut.
   bool may_be_open(protocol::AgentId agent) const { return !shut_.contains(agent); }
 
  private:
-  std::map<protocol::AgentId, std::int64_t> awaited_;  // and until when
+  std::map<protocol::AgentId, std::int64_t> awaited_;  // the agent, and until when
   std::set<protocol::AgentId> open_;
   std::set<protocol::AgentId> shut_;
 };

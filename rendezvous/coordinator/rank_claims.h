@@ -10,13 +10,13 @@
 
 namespace elastic::coordinator {
 
-// Newcomers that ask for the rank (--node-rank) of a connected node. Each waits until the holder of the rank has been
-// heard, which refutes the claim, or has gone, or has been silent for a second, which both make room for the newcomer.
-// The caller asks the holder (AreYouThere), ends the session of one that is silent, and lets newcomers in. Times are
-// milliseconds of the coordinator's clock.
+// Newcomers that claim the rank (--node-rank) of a connected node. Each waits until the holder of the rank is heard,
+// which refutes the claim, or has gone, or has been silent for a second: both make room for the newcomer. The caller
+// asks the holder (AreYouThere), ends the session of one that is silent, and lets newcomers in. Times are milliseconds
+// of the coordinator's clock.
 class RankClaims {
  public:
-  // What follows from a newcomer's first message. With neither member set no connected node has its rank.
+  // What follows from a newcomer's first message. If both members are empty, no connected node has its rank.
   struct Answer {
     const membership::Node* asked = nullptr;         // the holder, which is to be asked; the newcomer waits
     std::optional<protocol::Rejected> refusal = {};  // so many newcomers wait already that this one may not
@@ -28,22 +28,21 @@ class RankClaims {
   struct Settled {
     protocol::NodeId session = 0;
     protocol::NodeJoins message;
-    std::optional<protocol::Rejected> refusal = {};  // the holder lives
+    std::optional<protocol::Rejected> refusal = {};  // set if the holder lives
     protocol::AgentId holder = 0;
-    bool holder_is_silent = false;  // it is connected, but has not answered: it is to be given up
+    bool holder_is_silent = false;  // the holder is connected, but has not answered: its session is to be ended
   };
-  // The first newcomer from `position` on that waits no longer, which is removed; nothing if there is none. To be
+  // Removes and returns the first newcomer from `position` on that waits no longer; empty if there is none. To be
   // called with position 0, and then again with the same variable, which is moved on: what the caller does for one
   // newcomer is taken into account for those after it.
   std::optional<Settled> settle(std::size_t& position, const membership::Roster& roster, std::int64_t now_ms);
 
   // The newcomer's session has ended, or it leaves. Returns whether it waited.
   bool withdraw(protocol::NodeId session);
-  // The job ends: nobody waits any more. Returns the sessions of those that waited.
+  // The job ends, and no newcomer waits any more. Returns the sessions of those that waited.
   std::vector<protocol::NodeId> dismiss_all();
 
   bool empty() const { return waiting_.empty(); }
-  // The newcomer of this session waits.
   bool is_waiting(protocol::NodeId session) const;
   // When settle() is due if nothing else happens.
   std::optional<std::int64_t> deadline_ms() const;
@@ -52,20 +51,20 @@ class RankClaims {
   void check_invariants(const membership::Roster& roster) const;
 
  private:
-  friend struct CoordinatorBreaker;  // a test's
+  friend struct CoordinatorBreaker;  // for tests
 
   struct Waiting {
     protocol::NodeId session = 0;
     protocol::NodeJoins message;
     protocol::AgentId holder = 0;
-    std::uint64_t heard_before = 0;  // messages and keep-alives of the holder before it was asked
+    std::uint64_t heard_before = 0;  // the holder's messages and keep-alives before it was asked
     std::int64_t until_ms = 0;
   };
   std::vector<Waiting> waiting_;  // limits::kHeldNodes at most
 };
 
-// The ready nodes that claim the rank and were not in the last round: they asked for it before the node came back that
-// has it in that round.
+// The ready nodes that claim the rank and were not in the last round. They came before the node that has the rank in
+// that round was back.
 std::vector<protocol::AgentId> newcomers_with_claim(const membership::Roster& roster, int rank);
 
 }  // namespace elastic::coordinator

@@ -20,7 +20,7 @@ bool are_connected(const Recovery::View& view) {
   });
 }
 
-// Of how many empty nodes all orders are tried.
+// All orders of the missing nodes are tried for at most so many.
 constexpr std::size_t kMostEmpty = 4;
 
 }  // namespace
@@ -57,9 +57,9 @@ void Recovery::comes_back(AgentFacts::Activity activity) {
 void Recovery::elected(std::int64_t others_may_run_until_ms, std::int64_t now_ms) {
   if (!round_) return;
   round_->may_go_on = true;
-  // One that the others may have elected instead, and that only its own node supports, gives up before it comes. Where
-  // workers may run all the same until their leases are over, nothing is lost by waiting for it. After a silence all
-  // leases are over, and workers are only still to be killed.
+  // Another candidate, for which only its own node votes, gives up before that node comes here. If workers may run
+  // until their leases are over anyway, nothing is lost by waiting for it. After a silence all leases are over, and
+  // workers are only still to be killed.
   const bool may_run = others_may_run_until_ms > now_ms + protocol::LeaseTimes::kKillMs;
   const std::int64_t other_candidate_ms = may_run ? round_->lease.next_vote_ms() : 0;
   round_->until_ms = std::max(others_may_run_until_ms, now_ms + other_candidate_ms + protocol::LeaseTimes::kFindMs);
@@ -73,7 +73,7 @@ bool Recovery::are_others_empty(const Slots& slots) const {
     if (!has_slot(slots, agent)) missing.push_back(agent);
   }
   if (missing.empty() || missing.size() > kMostEmpty || slots.size() + missing.size() != size) return false;
-  // The digest shows that they were in it; which of them had which rank is not known.
+  // The digest shows whether they were in the round; which of them had which rank is not known.
   do {
     std::vector<AgentId> agents(size);
     for (const Slot& slot : slots) agents[static_cast<std::size_t>(slot.slot) % size] = slot.agent;
@@ -116,7 +116,7 @@ Recovery::Decision Recovery::decide(const View& view) {
   return decision;
 }
 
-// Those that came may have ended with their leases meanwhile: the missing ones are to be found.
+// The nodes that came may have ended with their leases meanwhile: the missing ones are to be found.
 std::string Recovery::why_lost(const Slots& slots) const {
   const std::string lost =
       format("the coordinator was lost, and of the {} nodes of round {}", round_->node_count, round_->number);

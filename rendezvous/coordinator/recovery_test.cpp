@@ -15,7 +15,7 @@ using Kind = Recovery::Decision::Kind;
 namespace {
 
 constexpr protocol::LeaseTimes kLease;
-const std::int64_t kWaitedMs = kLease.over_ms();  // who is elected at 0 ms, and workers may run until then
+const std::int64_t kWaitedMs = kLease.over_ms();  // workers may run until then if the election is at 0 ms
 
 // Round 7 of so many nodes, which an earlier coordinator formed. It is taken over at 0 ms. Agents have the numbers of
 // their node ranks.

@@ -16,26 +16,26 @@
 
 namespace elastic::coordinator {
 
-// Why a host is excluded from the job.
+// Why a host is evicted from the job.
 enum class Exclusion : std::uint8_t {
-  kUnhealthy,  // the check has found it unfit
+  kUnhealthy,  // the check has found it unhealthy
   kHung,       // a node of it is out for a hang
 };
 
-// The check before a round's workers run: carries a health::CheckPlan out, phase by phase, and knows which hosts it has
-// excluded from the job. It is told of each round that forms and of each node's answer; it says when a phase is over,
+// The check before a round's workers run: carries a health::CheckPlan out, phase by phase, and knows the hosts that are
+// evicted from the job. It is told of each round that forms and of each node's answer; it says when a phase is over,
 // which orders the next one has, and what the check has found. Times are milliseconds of the coordinator's clock.
 class RoundCheck {
  public:
   explicit RoundCheck(std::unique_ptr<health::CheckPlan> plan) : plan_(std::move(plan)) {}
 
-  // The orders of a phase, by node rank. Empty if no phase is left: the check is over.
+  // The orders of a phase, by node rank. Empty: no phase is left, and the check is over.
   using Orders = std::vector<std::string>;
 
-  // A round of these nodes has formed. What earlier rounds have answered is forgotten.
+  // A round of these nodes has formed. Answers of earlier rounds are forgotten.
   Orders begin(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules, std::int64_t now_ms);
   // The node's answer in this phase. Returns true if it was the last one that the phase awaits: next_phase() is due
-  // then. An answer to another phase, and a second one, count for nothing.
+  // then. An answer to another phase, and a second one, are ignored.
   bool answer(int node_rank, std::uint32_t phase, const std::string& result);
   // All nodes have answered the present phase.
   Orders next_phase(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules, std::int64_t now_ms);
@@ -50,10 +50,10 @@ class RoundCheck {
   CheckJudged judge(protocol::RoundNumber round, const std::vector<health::CheckNode>& nodes,
                     const health::CheckRules& rules) const;
 
-  // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob are remembered,
-  // each for the first reason.
+  // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob hosts are
+  // remembered, each with its first reason.
   void exclude_host(const std::string& host, Exclusion why);
-  // Why nodes of the host are let in no more; nothing if they are let in.
+  // Why nodes of the host are let in no more; empty if they are let in.
   std::optional<Exclusion> exclusion_of(const std::string& host) const;
   const std::map<std::string, Exclusion>& evicted() const { return evicted_; }
 
@@ -61,7 +61,7 @@ class RoundCheck {
   void check_invariants() const;
 
  private:
-  friend struct CoordinatorBreaker;  // a test's
+  friend struct CoordinatorBreaker;  // for tests
 
   Orders begin_phase(const std::vector<health::CheckNode>& nodes, const health::CheckRules& rules, std::int64_t now_ms);
 
@@ -72,22 +72,21 @@ class RoundCheck {
   std::vector<std::int64_t> phase_ms_;         // how long the completed phases took
   std::int64_t phase_began_ms_ = 0;
   std::vector<bool> has_answered_;  // in the present phase, by node rank
-  std::size_t answers_ = 0;         // how many have
+  std::size_t answers_ = 0;         // how many nodes have answered
   std::map<std::string, Exclusion> evicted_;
 };
 
-// What the check has to know of the nodes in these seats, by node rank; empty if the rules want no check.
+// The nodes in these slots as the check has to know them, by node rank; empty if the rules want no check.
 std::vector<health::CheckNode> nodes_to_check(const Slots& slots, const membership::Roster& roster,
                                               const health::CheckRules& rules);
 
-// What follows for a node that the check has found unfit.
+// What follows for a node that the check has found unhealthy.
 struct UnhealthyNode {
-  bool leaves = false;  // it leaves the job, so that the round has to be formed anew
-  bool excludes_host =
-      false;                 // nodes of its host are let in no more. An undetermined one may be good: it may try again
-  std::string note = {};     // for the log; empty: nothing is to be noted
-  std::string told = {};     // what its own user is told
-  std::string because = {};  // why there is another round, as a clause
+  bool leaves = false;         // it leaves the job, so that the round has to be formed anew
+  bool excludes_host = false;  // its host is evicted; not if the fault is undetermined: the node may try again
+  std::string note = {};       // for the log; empty: no note
+  std::string told = {};       // what the node's own user is told
+  std::string because = {};    // why there is another round, as a clause
 };
 // `name` is membership::Node::name().
 UnhealthyNode consequence_of(const health::CheckPlan::Unhealthy& found, const std::string& name,
@@ -96,7 +95,7 @@ UnhealthyNode consequence_of(const health::CheckPlan::Unhealthy& found, const st
 // Which nodes are checked once more before the next round, though they have passed.
 struct CheckedAgain {
   bool all = false;
-  std::optional<int> slot = {};  // that of the node on which a worker failed first
+  std::optional<int> slot = {};  // the slot of the node on which a worker failed first
   bool contains(const std::optional<int>& of_node) const { return all || (slot && of_node == slot); }
 };
 // A round whose workers ran has ended with these failures, the cause first.

@@ -16,8 +16,8 @@ using health::CheckRules;
 
 namespace {
 
-// A check of so many phases. An order names its phase, its node and how many phases have results; who answers "bad" is
-// unfit.
+// A check of so many phases. An order names its phase, its node and how many phases have results. A node that answers
+// "bad" is unhealthy.
 class Phases : public health::CheckPlan {
  public:
   explicit Phases(int phases) : phases_(phases) {}

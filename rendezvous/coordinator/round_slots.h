@@ -9,7 +9,7 @@
 #include "rendezvous/membership/training_port.h"
 #include "rendezvous/protocol/messages.h"
 
-// Which nodes form a round, and what is said of them.
+// Which nodes form a round, and what they and others are told of it.
 namespace elastic::coordinator {
 
 // The position of a node in a round (rendezvous/membership/ranks.h).
@@ -19,7 +19,7 @@ struct Slot {
   std::string address = {};
 };
 
-// The seats of the last round, by node rank once all of them are known.
+// The slots of the last round, by node rank once all of them are known.
 using Slots = std::vector<Slot>;
 
 inline bool has_slot(const Slots& slots, protocol::AgentId agent) {
@@ -33,11 +33,11 @@ struct RoundMember {
   protocol::NodePlace place = {};
 };
 
-// The `size` ready nodes that form the next round, by node rank, with their seats and places. `last` are the seats of
+// The `size` ready nodes that form the next round, by node rank, with their slots and places. `last` are the slots of
 // the last round. At least so many nodes are ready.
 std::vector<RoundMember> choose_round(const membership::Roster& roster, const Slots& last, int size);
 
-// What these nodes have told of HCCL's ports; of a node that has told nothing there is nothing.
+// What these nodes have told of HCCL's ports; without an entry for a node that has told nothing.
 std::vector<membership::NodePorts> ports_of(const std::vector<RoundMember>& members, const membership::Roster& roster);
 
 // Each node of the round has stopped, and its workers had succeeded before it was told to stop.
@@ -47,8 +47,8 @@ bool have_all_succeeded(const Slots& slots, const membership::Roster& roster);
 // if those of a node are not known, or if they are too many for a message.
 std::string addresses_of(const std::vector<RoundMember>& members, const membership::Roster& roster);
 
-// A digest of a round's members, which all of them get: a coordinator that takes the job over can tell whether two
-// nodes report the same round.
+// A digest of a round's members, which all of them get, so that a coordinator that takes the job over can tell whether
+// two nodes report the same round.
 std::uint64_t membership_digest(protocol::Incarnation incarnation, protocol::RoundNumber round,
                                 const std::vector<protocol::AgentId>& agents);
 

@@ -32,8 +32,8 @@ std::string names_of(const std::vector<LostNode>& lost) {
   return some_of(names);
 }
 
-// A round that was stopped for an error file, and whose worker has not failed. What failed elsewhere may be a
-// consequence of the stop. An exit code that forbids another round holds in any case.
+// The round was stopped for an error file, and its worker has not failed. Failures elsewhere may be a consequence of
+// the stop, but an exit code that forbids another round holds in any case.
 bool is_false_alarm(const RoundStop& stop) {
   return stop.false_alarm && std::ranges::none_of(stop.failures, &WorkerFailure::is_final);
 }
@@ -77,7 +77,7 @@ std::optional<protocol::Crash> first_crash(const RoundStop& stop) {
 
 // Why there is another round; without `charged`.
 Again why_again(const RoundStop& stop) {
-  // It was first: a node that cannot be ended is lost for it.
+  // The hang came first: a node whose workers cannot be ended is lost for it.
   if (!stop.hang.empty()) return {.because = stop.hang, .cause = RoundCause::kHang};
   if (!stop.lost.empty()) return {names_of(stop.lost), RoundCause::kNodeLost};
   if (!stop.left.empty()) return {some_of(stop.left), RoundCause::kMembershipChange};
@@ -96,7 +96,7 @@ Again why_again(const RoundStop& stop) {
   return {stop.failures.empty() ? "a worker failed" : stop.failures.front().text(), RoundCause::kWorkerFailure};
 }
 
-// How the job ends, where a worker has failed by itself; nothing if a restart could be spent.
+// How the job ends, where a worker has failed by itself; empty if a restart could be spent.
 std::optional<JobResult> charge_restart(const RoundStop& stop, const StoppedRound& round, JobBudgets& budgets) {
   if (std::ranges::any_of(stop.failures, &WorkerFailure::is_final)) {
     return JobResult{.outcome = Outcome::kFailed,
@@ -114,7 +114,7 @@ std::optional<JobResult> charge_restart(const RoundStop& stop, const StoppedRoun
   return {};
 }
 
-// How the job ends after a round that failed; nothing if another round follows.
+// How the job ends after a round that failed; empty if another round follows.
 std::optional<JobResult> end_after(const RoundStop& stop, const StoppedRound& round, const Again& again,
                                    JobBudgets& budgets) {
   if (again.cause == RoundCause::kNodeLost && budgets.losses.spent()) {
@@ -175,7 +175,7 @@ Conclusion conclude(RoundStop stop, const StoppedRound& round, JobBudgets& budge
   order_by_cause(stop.failures, stop.stopped_for);
   keep_first(stop.failures);
   Conclusion out{.counted = counted_failures(stop, round.is_check_only)};
-  // Whatever else is the reason for the next round: it could be a false alarm again.
+  // Whatever the reason for the next round is: an error file could be a false alarm again.
   budgets.error_files_wait |= stop.false_alarm.has_value();
   // If all workers had succeeded before StopWorkers arrived, nothing is left to train.
   const bool has_succeeded = stop.lost.empty() && stop.left.empty() && round.all_succeeded;

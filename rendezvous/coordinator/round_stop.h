@@ -22,7 +22,7 @@ struct JobBudgets {
   RestartBudget restarts{0};
   LossBudget losses{LossRules{}};
   CrashLoop crash_loop = {};
-  bool error_files_wait = false;  // one false alarm is all that a job gets (RoundStop::false_alarm)
+  bool error_files_wait = false;  // a job gets one false alarm only (RoundStop::false_alarm)
 };
 
 // Why a round is being stopped. It is filled while nodes stop; conclude() decides what follows when all have.
@@ -31,32 +31,32 @@ struct RoundStop {
   bool job_ends = false;
   Outcome outcome = Outcome::kFailed;
   int signal = 0;
-  std::string fatal = {};  // the verdict's reason where the job ends
+  std::string fatal = {};  // the reason in the result of a job that ends
 
   std::vector<LostNode> lost = {};
   std::vector<std::string> left = {};  // sentences about nodes that got a signal and leave the job
   bool worker_failed = false;
   std::vector<protocol::WorkerFailure> failures = {};
-  std::vector<std::pair<int, protocol::Crash>> crashes = {};  // by node rank: the first failure there
-  // The rank of the worker for whose error file the round is stopped, where nothing has stopped it before.
+  std::vector<std::pair<int, protocol::Crash>> crashes = {};  // the first failure of each node, by node rank
+  // The rank of the worker for whose error file the round is stopped, if nothing had stopped it before.
   std::optional<int> stopped_for = {};
-  // The rank of a worker for whose error file its node had stopped the round, and that has not failed.
+  // The rank of a worker that has not failed, though its node had stopped the round for its error file.
   std::optional<int> false_alarm = {};
   // Why the round was stopped for a hang, as a clause; empty: it was not.
   std::string hang = {};
   std::set<protocol::AgentId> aborts = {};  // with `hang`: nodes with StopWorkers::aborts
   bool dumps = false;                       // with `hang`: StopWorkers::dumps
-  std::string other = {};                   // a reason that --max-restarts does not count: scaling up, an unfit node
-  bool by_check = false;                    // `other` comes from the check before training
+  std::string other = {};  // a reason that --max-restarts does not count: scaling up, an unhealthy node
+  bool by_check = false;   // `other` comes from the check before training
 
   // The job ends in failure, for this reason: a node cannot run its workers, or another job of this name goes on.
   // The first such reason is kept.
   void fails(std::string reason);
-  // The job ends since the node that hosts the coordinator leaves: by a signal, or since its outer process was killed.
+  // The job ends because the coordinator's node leaves: by a signal, or since its outer process was killed.
   void host_leaves(const std::string& node, int by_signal);
-  // The job ends since an operator has ordered it.
+  // The job ends because an operator has ordered it.
   void operator_stops();
-  // How the job ends, if it ends; without the failures of its workers.
+  // The job result, if the job ends, without the failures of its workers.
   protocol::JobResult job_result() const { return {.outcome = outcome, .reason = fatal, .signal = signal}; }
   // Adds the failures that the node reports. If there are too many, the likeliest causes are kept. `names_host`: a
   // failure names the node's host.
@@ -75,8 +75,8 @@ struct Again {
 
 // What follows from a round that has stopped.
 struct Conclusion {
-  std::optional<protocol::JobResult> job_result = {};  // the job ends so. Its round and its restarts are not filled in
-  // Why there is another round, or would be one if the budgets allowed it; nothing if none would follow in any case.
+  std::optional<protocol::JobResult> job_result = {};  // set if the job ends, without its round and restarts
+  // Why there is another round, or would be one if the budgets allowed it; empty if none would follow in any case.
   std::optional<Again> again = {};
   std::vector<protocol::WorkerFailure> failures = {};  // of the round, the cause first
   std::vector<status::Failure> counted = {};           // those that the job's status lists, without round and age

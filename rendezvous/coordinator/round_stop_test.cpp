@@ -58,7 +58,7 @@ TEST_CASE("a round that was stopped for the error file of a worker that did not 
   CHECK(first.counted.empty());
   CHECK(budgets.restarts.used() == 0);
   CHECK(budgets.error_files_wait);
-  // What fails elsewhere fails since its peers were stopped; but who must not be started again is not.
+  // Workers elsewhere fail because their peers were stopped, but an exit code that forbids a restart holds.
   stop.take(node_of(1), {failure(2)}, true);
   CHECK(!conclude(stop, {.has_run = true}, budgets).again->charged);
   stop.take(node_of(1), {failure(3, false, kDoNotRequeue)}, true);

@@ -10,23 +10,22 @@
 
 namespace elastic::coordinator {
 
-// Finds connected nodes from which nothing has come for the loss timeout. One look at all of them serves until the
-// first of them could be silent for so long. Times are milliseconds of the coordinator's clock.
+// Finds connected nodes that have sent nothing for the loss timeout. After each look at all of them the next one is due
+// when the first of them could have been silent for so long. Times are milliseconds of the coordinator's clock.
 class SilenceWatch {
  public:
   explicit SilenceWatch(protocol::LeaseTimes lease) : lease_(lease) {}
 
   // A node has a session from now on.
   void watch(std::int64_t now_ms);
-  // When look() is due; nothing if no node is watched.
+  // When look() is due; empty if no node is watched.
   std::optional<std::int64_t> due_ms() const { return due_ms_; }
-  // If it is due, the nodes that are silent. The node that hosts the coordinator is never among them: the coordinator
-  // ends with it. If this process has not run for a while, what nodes have sent meanwhile is to be read first, and the
-  // look is put off.
+  // The silent nodes, if a look is due. The node that hosts the coordinator is never among them: the coordinator ends
+  // with it. If this process has not run for a while, the look is put off until what nodes have sent meanwhile is read.
   std::vector<protocol::AgentId> look(const membership::Roster& roster, std::int64_t now_ms);
 
  private:
-  friend struct CoordinatorBreaker;  // a test's
+  friend struct CoordinatorBreaker;  // for tests
 
   protocol::LeaseTimes lease_;
   std::optional<std::int64_t> due_ms_;

@@ -11,8 +11,8 @@
 
 namespace elastic::coordinator {
 
-// In which section of its script the rank is that has been silent the longest, of those that have ever shown progress.
-// Each node tells of one of its ranks. Milliseconds of the coordinator's clock.
+// The script section of the rank that has been silent the longest, of those that have ever shown progress. Each node
+// tells of one of its ranks. Times are milliseconds of the coordinator's clock.
 class SilentSections {
  public:
   struct Silent {
@@ -22,9 +22,9 @@ class SilentSections {
   };
 
   void clear() { *this = {}; }
-  // A node's rank that has been silent the longest takes the place of the one that it told of before.
+  // The rank that a node reports as silent the longest replaces the one that it reported before.
   void heard(protocol::AgentId agent, Silent silent);
-  // Of all nodes for which `counts(agent)` holds; null: none is known.
+  // The longest silent of all nodes for which `counts(agent)` holds; null: none is known.
   const Silent* longest(const auto& counts) const {
     for (const auto& [since_ms, agent] : order_) {
       if (counts(agent)) return &silent_.at(agent);
@@ -34,7 +34,7 @@ class SilentSections {
 
  private:
   std::map<protocol::AgentId, Silent> silent_;
-  std::set<std::pair<std::int64_t, protocol::AgentId>> order_;  // those that are silent the longest come first
+  std::set<std::pair<std::int64_t, protocol::AgentId>> order_;  // the longest silent first
 };
 
 }  // namespace elastic::coordinator

@@ -6,14 +6,14 @@
 namespace elastic::coordinator {
 
 // Notices that this process was stopped or the machine suspended. What has arrived meanwhile is to be read before any
-// node is taken for lost. Times are milliseconds of the coordinator's clock.
+// node is declared lost. Times are milliseconds of the coordinator's clock.
 class SleepWatch {
  public:
   explicit SleepWatch(std::int64_t now_ms) : event_ms_(now_ms) {}
 
-  // An event comes. `due_ms` is given if it is the coordinator's timer: when that was to ring.
+  // An event comes. `due_ms` is given for the coordinator's timer: when it was due.
   void event_comes(std::int64_t now_ms, std::optional<std::int64_t> due_ms);
-  // By then everything has been read that arrived during the last sleep. 0 or in the past if there was none.
+  // When everything that arrived during the last sleep has been read. 0 or in the past: there was no sleep lately.
   std::int64_t caught_up_ms() const { return caught_up_ms_; }
 
  private:

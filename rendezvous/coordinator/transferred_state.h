@@ -14,18 +14,19 @@
 #include "rendezvous/protocol/messages.h"
 #include "src/base/fields.h"
 
-// What a coordinator hands to its successor through the agents, which keep it as bytes and do not read it.
+// What a coordinator transfers to the next leader through the agents, which keep it as bytes and do not read it.
 namespace elastic::coordinator {
 
-// As of the last round that was prepared. What has happened since, a successor learns from the agents of that round,
-// and judges by itself. Times are Unix milliseconds, since the coordinators of two hosts have no other clock in common.
+// The state as of the last round that was prepared. The next leader learns from the agents of that round what has
+// happened since, and judges it itself. Times are Unix milliseconds, since the coordinators of two hosts have no other
+// common clock.
 struct TransferredState {
   // A host that has lost nodes (LossBudget).
   struct Host {
     std::string name;
-    int losses = 0;                  // within the loss window, and since it was last kept out
+    int losses = 0;                  // within the loss window, and since its last quarantine
     std::int64_t last_ms = 0;        // when it lost a node last
-    std::int64_t quarantine_ms = 0;  // how long it was kept out the last time
+    std::int64_t quarantine_ms = 0;  // how long its last quarantine was
     std::int64_t until_ms = 0;       // when that ends
     bool operator==(const Host&) const = default;
     static void fields(auto& io, auto& v) {
@@ -33,10 +34,10 @@ struct TransferredState {
       each(io, "losses", v.losses, "last_ms", v.last_ms, "keep_out_ms", v.quarantine_ms, "until_ms", v.until_ms);
     }
   };
-  // A host that is excluded from the job.
+  // A host that is evicted from the job.
   struct Evicted {
     std::string name;
-    bool by_hang = false;  // a node of it is out for a hang; else the check before training has found it unfit
+    bool by_hang = false;  // a node of it is out for a hang; else the check before training has found it unhealthy
     bool operator==(const Evicted&) const = default;
     static void fields(auto& io, auto& v) {
       io("name", v.name, protocol::bounds::kName);
@@ -47,11 +48,11 @@ struct TransferredState {
   health::CheckRules check = {};
   int first_size = 0;  // how many nodes the first round had
   int restarts_used = 0;
-  int losses = 0;                                // of nodes, in the whole job
-  std::optional<CrashLoop::Attempt> crash = {};  // with which the last attempt failed
+  int losses = 0;                                // lost nodes, in the whole job
+  std::optional<CrashLoop::Attempt> crash = {};  // the crash with which the last attempt failed
   std::vector<Host> hosts = {};                  // those that matter most first
   std::vector<Evicted> evicted = {};
-  // What has been added since: TransferredMore, as bytes. A coordinator that does not know it passes it on as it is.
+  // Later additions: TransferredMore, as bytes. A coordinator that does not know them passes them on unchanged.
   std::string more = {};
   bool operator==(const TransferredState&) const = default;
   static void fields(auto& io, auto& v) {
@@ -65,7 +66,7 @@ struct TransferredState {
 
 struct TransferredMore {
   std::optional<TransferredHang> hang = {};
-  // What later versions hand over. A coordinator that does not know it passes it on as it is.
+  // Additions of later versions. A coordinator that does not know them passes them on unchanged.
   std::string more = {};
   bool operator==(const TransferredMore&) const = default;
   static void fields(auto& io, auto& v) {
@@ -74,15 +75,15 @@ struct TransferredMore {
   }
 };
 std::string encode_more(const TransferredMore& more);
-// Nothing if these are not its bytes.
+// Empty if these are not its bytes.
 std::optional<TransferredMore> decode_more(std::string_view bytes);
 
-// At most limits::kTransferredBytes: the last hosts are left out if all of them would be longer.
+// At most limits::kTransferredBytes: the last hosts are left out if the state would be longer.
 std::string encode(TransferredState state);
-// Nothing if these are not the bytes of such a state.
+// Empty if these are not the bytes of such a state.
 std::optional<TransferredState> decode(std::string_view bytes);
 
-// The parts of a coordinator that are handed over.
+// The parts of a coordinator that are transferred.
 struct TransferredParts {
   JobSettings& settings;
   JobBudgets& budgets;
@@ -92,13 +93,13 @@ struct TransferredParts {
   std::int64_t unix_ms = 0;  // the same as Unix time
 };
 
-// Hands the state of a coordinator out, and takes over that of an earlier one.
+// Gives out the state of a coordinator, and takes over that of an earlier one.
 class LeadershipTransfer {
  public:
-  // What the agents of the next round are given by the coordinator of this term.
+  // What the coordinator of this term gives to the agents of the next round.
   protocol::Transferred give(protocol::Term term, const TransferredParts& parts);
-  // What was given or taken over last, but for what a hang has changed since. What else has happened while the round
-  // ends, a lost node above all, a successor charges by itself: it would count that twice.
+  // The state that was given or taken over last, with what a hang has changed since. Nothing else that happens while
+  // the round ends is in it, above all no lost node: the next leader charges for that itself, and would count it twice.
   protocol::Transferred give_hang(protocol::Term term, const TransferredParts& parts);
 
   enum class Taken : std::uint8_t {
@@ -106,8 +107,8 @@ class LeadershipTransfer {
     kKnown,       // it is no newer than what was taken before: nothing changes
     kUnreadable,  // the bytes are no state: nothing changes
   };
-  // A node of the round that is taken over has brought this. The newest state of all that are brought holds: it
-  // replaces what the parts have, except for hosts that are excluded already and greater counts. A value that makes no
+  // A node of the round that is taken over has brought this state. The newest of all that are brought holds: it
+  // replaces what the parts have, except for hosts that are evicted already and greater counts. A value that makes no
   // sense is brought within its bounds.
   Taken take(const protocol::Transferred& brought, TransferredParts parts);
 
@@ -115,7 +116,7 @@ class LeadershipTransfer {
   void put_hang(TransferredState& state, const TransferredParts& parts) const;
   protocol::Transferred numbered(protocol::Term term);
 
-  TransferredState last_;    // that was given or taken over
+  TransferredState last_;    // the state that was given or taken over last
   std::uint32_t given_ = 0;  // how many states were given
   std::uint64_t taken_ = 0;  // the number of the state that was taken over
   std::string more_;         // TransferredState::more

@@ -14,24 +14,24 @@ struct News {
   int here = 0;  // `here`, `least`, `most` and `what` as in protocol::Awaiting
   int least = 0;
   int most = 0;
-  std::optional<std::int64_t> since_ms = {};  // since when the job has waited; nothing if it does not
-  std::optional<std::int64_t> until_ms = {};  // when the round begins or the wait fails, if a time is set for that
+  std::optional<std::int64_t> since_ms = {};  // since when the job has waited; empty: it does not
+  std::optional<std::int64_t> until_ms = {};  // when the round begins or the wait fails; empty: no time is set
   std::string what = {};
   bool names_gone = false;  // the message says which nodes were lost or have left
   bool operator==(const News&) const = default;
 };
 
-// Decides when nodes that wait are told what they wait for, and which of them. A change is held back for a second:
-// most waits are over by then, and when many nodes join together each of them gets one message. It is told which nodes
-// go and come back, and, after each event, what is awaited; it answers with the message that is due, if one is.
+// Decides when nodes that wait are told what they wait for, and which of them. A change is held back for a second: most
+// waits are over by then, and when many nodes join together each of them gets one message. It is told which nodes go
+// and come back, and, after each event, what is awaited; it answers with the message that is due, if one is.
 class WaitingNews {
  public:
   // The node was lost or has left, as the sentence `text` says. It is named until it is back or a round has formed.
   void has_gone(protocol::AgentId node, std::string text, std::int64_t now_ms);
   void is_back(protocol::AgentId node);
-  // A round has formed: what was told before is over, and nobody is missed any more.
+  // A round has formed: what was told before is over, and no node is missed any more.
   void round_has_formed();
-  // Nothing is awaited that nodes are told of. A change that was held back is dropped.
+  // Nodes await nothing that they are told of. A change that was held back is dropped.
   void drop_change() { tell_at_ms_.reset(); }
 
   // A message that is due goes to all waiting nodes whose number in the order of joining is at least `from_arrival`:
@@ -48,7 +48,7 @@ class WaitingNews {
   void check_invariants(std::uint64_t arrivals) const;
 
  private:
-  friend struct CoordinatorBreaker;  // a test's
+  friend struct CoordinatorBreaker;  // for tests
 
   struct Gone {
     protocol::AgentId node = 0;

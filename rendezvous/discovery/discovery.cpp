@@ -12,7 +12,7 @@ namespace {
 
 using Level = Tell::Level;
 
-// The entry of an answer; nothing if there is none, an error if its text is no entry.
+// The entry of an answer; empty if there is none, an error if its text is no entry.
 Result<std::optional<Entry>> entry_in(const std::string& text) {
   if (text.empty()) return std::optional<Entry>();
   auto entry = read_entry(text);
@@ -82,7 +82,7 @@ Discovery::Effects Discovery::read(const RegisterAnswer& answer, std::int64_t no
   }
   const std::string dead = format("no process of the job listens any more at {}", who(now_ms));
   const bool may_begin = !known_.belongs && settings_.refusal_is_proof && settings_.may_host;
-  // Who may not begin the job asks again: its coordinator may be there later.
+  // A node that may not begin the job asks again: its coordinator may be there later.
   if (!may_begin) std::ranges::fill(how_, Tried::kNot);
   if (known_.belongs) {
     out.emplace_back(NotFound{{dead}});
@@ -121,7 +121,7 @@ Discovery::Effects Discovery::opened(const Entry::Place& here, std::int64_t now_
 Discovery::Effects Discovery::not_opened(const std::string& problem) { return {NotFound{{problem}}}; }
 
 Discovery::Effects Discovery::written(const RegisterAnswer& answer, std::int64_t now_ms) {
-  // It may have been written nevertheless, so the coordinator stays open until the entry is read again.
+  // The entry may have been written nevertheless, so the coordinator stays open until it is read again.
   if (!answer) return {NotFound{answer.error()}};
   if (!answer->empty()) return read(answer, now_ms);
   Effects out;
@@ -165,7 +165,7 @@ std::string Discovery::who(std::int64_t now_ms) const {
                 span_text(now_ms - there_->written_ms));
 }
 
-// Where some place is silent, that is what keeps the node from beginning the job.
+// A silent place is what keeps the node from beginning the job.
 std::string Discovery::explain(const std::string& problem, std::int64_t now_ms) const {
   if (!there_) return problem;
   const auto silent = std::ranges::find(how_, Tried::kSilent);

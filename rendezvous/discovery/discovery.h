@@ -31,9 +31,9 @@ struct Tell {
 
 // A node that looks for its job's coordinator by an entry in a file. The entry is read again for each attempt to
 // connect, and its places are tried in turn, the leader first: each of them leads to the coordinator, or answers that
-// one is being elected. Where there is no entry the node begins the job: it opens a coordinator and writes one. So it
-// does where every place of the entry refuses the connection or is a stranger's. Where one is silent the job may go on
-// without this node: its entry is never replaced.
+// one is being elected. Where there is no entry the node begins the job: it opens a coordinator and writes one. It does
+// the same where every place of the entry refuses the connection or belongs to a stranger. Where one is silent the job
+// may go on without this node, so its entry is never replaced.
 //
 // Times are Unix time in milliseconds, for people. The effects of a call are to be performed in their order.
 class Discovery {
@@ -63,9 +63,9 @@ class Discovery {
   // The attempt is over: a coordinator may be there, or none was found.
   struct Found {
     Entry::Place place;
-    bool is_own = false;         // it is in this process
-    bool may_begin = false;      // the job, if none is there: protocol::Introduction
-    bool is_other_host = false;  // than this node's
+    bool is_own = false;         // the coordinator is in this process
+    bool may_begin = false;      // the node may begin the job if it is not there: protocol::Introduction
+    bool is_other_host = false;  // the place is on another host than this node
   };
   struct NotFound {
     RegisterFailure failure;
@@ -93,8 +93,8 @@ class Discovery {
   // Another place of the entry was not tried yet: there is no need to wait before it is.
   bool has_untried() const;
 
-  // Why the last attempt to connect to what was Found was in vain, for the node's last words: `problem`, with the
-  // place's address, the entry's age, and what to do about it.
+  // Why the last attempt to reach what was Found has failed, for the node's last message: `problem`, with the place's
+  // address, the entry's age, and what to do about it.
   std::string explain(const std::string& problem, std::int64_t now_ms) const;
 
  private:
@@ -119,8 +119,8 @@ class Discovery {
   bool told_silence_ = false;
 };
 
-// The leader of a job keeps its entry up to date, so that newcomers, and nodes that have lost it, find it. Nobody stops
-// training where the file cannot be reached. Answers that an earlier call waits for are not to be given any more.
+// The leader of a job keeps its entry up to date, so that newcomers, and nodes that have lost it, find it. No node
+// stops training where the file cannot be reached. Answers that an earlier call waits for are not to be given any more.
 class EntryKeeper {
  public:
   struct Read {};
@@ -128,7 +128,7 @@ class EntryKeeper {
     std::string expected;
     std::string desired;
   };
-  // The leader announces itself there.
+  // The leader gossips at that place.
   struct Gossip {
     Entry::Place to;
   };
@@ -139,7 +139,7 @@ class EntryKeeper {
   // `place` is for messages: "file /shared/meeting".
   explicit EntryKeeper(std::string place) : place_(std::move(place)) {}
 
-  // To be called each LeaseTimes::renewal_ms(): this process is the leader, and would write this. Without written_ms.
+  // To be called each LeaseTimes::renewal_ms() while this process leads. `own` is its entry, without written_ms.
   Effects look(const Entry& own);
   Effects read(const RegisterAnswer& answer, std::int64_t now_ms);
   Effects written(const RegisterAnswer& answer);

@@ -77,11 +77,11 @@ struct Node {
   }
 
   Discovery discovery;
-  std::optional<std::string> file = "";  // nothing: it does not answer
-  bool loses = false;                    // what answers a write does not come
+  std::optional<std::string> file = "";  // not set: it does not answer
+  bool loses = false;                    // the answer to a write does not come
   std::string written;
   std::string warning;
-  bool is_other_host = false;  // what was found last
+  bool is_other_host = false;  // of the place that was found last
 };
 
 }  // namespace
@@ -201,7 +201,7 @@ TEST_CASE("of silence the user is told once, and what to do in the last words") 
   CHECK(
       node.warning.starts_with("10.0.0.6:4711, which file /f named 60.0 s ago as a place of this job: it does not "
                                "answer"));
-  // The one that refuses is not what the node waits for.
+  // The place that refuses is not the one for which the node waits.
   CHECK(node.finds() == "10.0.0.7:50; ");
   CHECK(node.discovery.explain("Connection refused", kNow)
             .starts_with("10.0.0.6:4711, which file /f named 60.0 s ago as a place of this job: it does not answer;"));
@@ -258,7 +258,7 @@ TEST_CASE("a node that may not host, or for which a refusal is no proof, replace
     CHECK(found.contains("failover_evidence=none") == (node == &careful));
     // A coordinator may be there later.
     CHECK(node->finds() == "10.0.0.6:4711; ");
-    // The node may end in this attempt: its last words are the same.
+    // The node may end in this attempt: its last message is the same.
     CHECK(node->discovery.explain("Connection refused", kNow).contains("failover_evidence=none") == (node == &careful));
   }
 }

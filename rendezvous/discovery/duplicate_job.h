@@ -7,12 +7,12 @@
 
 namespace elastic::discovery {
 
-// What a coordinator does about another one that runs a job of the same name, begun independently: where the nodes
-// meet, a host has come back that knows nothing of the job, or a name leads to several.
+// What a coordinator does about a duplicate job, another one of its name that was begun independently: a host that
+// knows nothing of the job has come back where nodes look for it, or a name leads to several hosts.
 enum class Duplicate : std::uint8_t {
   kGoesOn,    // the other one gives way, or none has to
   kGivesWay,  // it has formed no round: its nodes join the other job
-  kEnds,      // both have formed rounds: this job ends, with a verdict that names the other one
+  kEnds,      // both have formed rounds: this job ends, with a result that names the other one
 };
 
 struct DuplicateJob {
@@ -22,8 +22,8 @@ struct DuplicateJob {
 };
 
 // A job that has formed a round goes before one that has not; of two that have, the one with more rounds; then the one
-// that was born earlier. Both sides decide alike. Coordinators of one incarnation are no rivals: their nodes' promises
-// decide.
+// that was born earlier. Both sides decide alike. Coordinators of one incarnation are no duplicate jobs: the votes of
+// their nodes decide.
 Duplicate judge_duplicate_job(const DuplicateJob& own, const DuplicateJob& other);
 
 }  // namespace elastic::discovery

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kVersion = 1;
 constexpr std::size_t kLevels = 5;
 
-// The job's name as a JSON member's, which cannot have all bytes; it is not shortened.
+// The job's name as a key in JSON, which cannot have all bytes; it is not shortened.
 std::string job_key(const std::string& job) { return printable(job, 4 * limits::kAgentNameBytes); }
 
 std::unexpected<Error> no_entry(std::string reason) { return fail("", std::move(reason)); }

@@ -29,11 +29,11 @@ struct Entry {
       io("port", v.port, Bounds{1, 65535});
     }
   };
-  // Of which start of the job it is, and when that began, as Unix time in milliseconds. 0: by the elastic-run that is
-  // to begin the job.
+  // The incarnation of the job, and when it began, as Unix time in milliseconds. 0: the elastic-run that wrote the
+  // entry is still to begin the job.
   protocol::Incarnation incarnation = 0;
   std::int64_t birth_ms = 0;
-  std::optional<protocol::RoundNumber> round = {};  // the last; nothing: none has formed
+  std::optional<protocol::RoundNumber> round = {};  // the last one; not set: none has formed
   protocol::Term term = 1;
   protocol::AgentId process = 0;  // the number of the elastic-run that has written it
   std::string host = {};          // the name of its host
@@ -80,14 +80,14 @@ Result<std::string> file_with_entry(std::string_view file, const std::string& jo
 
 // What the leader of a job does about the entry that it has read.
 struct Keeping {
-  bool writes = false;   // its own in that one's place
-  bool gossips = false;  // itself to the leader which that one names: it is of another start of the job
+  bool writes = false;   // its own entry in place of that one
+  bool gossips = false;  // at the leader which that entry names: it is of another start of the job
 };
 // `own` is what the leader would write.
-//   1. There is none, or it is of this process: it is written, unless it says the same.
-//   2. It is of the same start of the job: it is written, unless it is of a later term.
-//   3. It is of another start: the leader announces itself there, and writes where its own start goes before that one
-//      (judge_duplicate_job).
+//  1. There is no entry, or it is of this process: the leader writes, unless the entry says the same.
+//  2. It is of the same start of the job: the leader writes, unless the entry is of a later term.
+//  3. It is of another start: the leader gossips there, and writes if its own start goes before that one
+//     (judge_duplicate_job).
 Keeping keep_entry(const Entry& own, const std::optional<Entry>& there);
 
 // The address that this node's entry names: `given` by --local-addr; else the first of `own` (the addresses of all

@@ -43,9 +43,9 @@ std::optional<Candidate::Elected> Candidate::elected(std::int64_t now_ms) const 
   return elected;
 }
 
-// The rounds whose quorums make the candidate the coordinator; nothing if the votes are not a quorum of each.
+// The rounds whose quorums make the candidate the coordinator; empty if the votes are not a quorum of each.
 std::optional<std::vector<NeededRound>> Candidate::needed(const Votes& votes) const {
-  // The rounds that may be the last one, as the voter knows them who has heard of the latest.
+  // The rounds that may be the last one, as known to the voter that has heard of the latest.
   const Vote* best = nullptr;
   for (const auto& [agent, vote] : votes) {
     const auto& rounds = vote->voter_state.rounds;
@@ -55,7 +55,7 @@ std::optional<std::vector<NeededRound>> Candidate::needed(const Votes& votes) co
   std::vector<Round> last;
   for (const KnownRound& known : best->voter_state.rounds) last.push_back(known.round);
   const int smallest = std::ranges::min(last, {}, &Round::node_count).node_count;
-  if (2 * static_cast<int>(votes.size()) < smallest - 1) return {};  // not even with a certificate
+  if (2 * static_cast<int>(votes.size()) < smallest - 1) return {};  // no quorum, even with a witnessed death
 
   const auto has_run = [&](const Round& round) {
     return std::ranges::any_of(votes, [&](const auto& entry) {
@@ -72,10 +72,10 @@ std::optional<std::vector<NeededRound>> Candidate::needed(const Votes& votes) co
     return voter_set_of(round, votes).is_quorum(ranks);
   };
 
-  // Until a round has run, the coordinator that began the job needs nobody, and may run another one than this.
+  // Until a round has run, the coordinator that began the job needs no votes, and may run another round than this one.
   if (last.size() == 1 && !has_run(last.front())) return {};
-  // A round that ran was heard of by a quorum of each round before it. So it has not run, and never will, if a quorum
-  // of one of them has not heard of it, and votes for this candidate now.
+  // A quorum of each earlier round hears of a round before it runs. So the latest round has not run, and never will, if
+  // a quorum of an earlier one has not heard of it and votes for this candidate now.
   while (last.size() > 1 && !has_run(last.back())) {
     const auto is_deaf = [&](const VoterState& voter_state) {
       return voter_state.rounds.back().round < last.back() || !find(voter_state, last.back());
@@ -85,11 +85,11 @@ std::optional<std::vector<NeededRound>> Candidate::needed(const Votes& votes) co
     if (!is_dead) break;
     last.pop_back();
   }
-  // What has run makes all before it void.
+  // What has run makes all earlier rounds void.
   const auto ran = std::ranges::find_if(last.rbegin(), last.rend(), has_run);
   if (ran != last.rend()) last.erase(last.begin(), std::prev(ran.base()));
 
-  // The coordinator prepares another one.
+  // The new coordinator will prepare one more.
   if (last.size() >= kMostLastRounds) return {};
 
   std::vector<NeededRound> needed;
@@ -100,7 +100,7 @@ std::optional<std::vector<NeededRound>> Candidate::needed(const Votes& votes) co
   return needed;
 }
 
-// The votes whose promises hold.
+// The votes that have not ended.
 Candidate::Votes Candidate::present(std::int64_t now_ms, bool acknowledged_only) const {
   Votes votes;
   for (const auto& [agent, vote] : votes_) {
@@ -110,8 +110,7 @@ Candidate::Votes Candidate::present(std::int64_t now_ms, bool acknowledged_only)
   return votes;
 }
 
-// The members of a round that count, by what the voters testify. Of two certificates that of the later coordinator
-// holds.
+// The round's voter set, by the voter states. Of two witnessed deaths, that of the later coordinator counts.
 VoterSet Candidate::voter_set_of(const Round& round, const Votes& votes) const {
   const WitnessedDeath* witnessed_death = nullptr;
   for (const auto& [agent, vote] : votes) {

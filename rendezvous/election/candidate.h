@@ -13,34 +13,34 @@
 
 namespace elastic::election {
 
-// A node that stands for election: who votes for it, and whether that is enough to be the job's coordinator. The
-// voters' testimonies say which round may be the last one that ran, and the candidate needs a quorum of it. If no voter
-// knows that the latest round has run, it needs a quorum of each round that may be the last one.
+// A candidate for coordinator: its votes, and whether they are enough. The voter states say which round may be the last
+// one that ran, and the candidate needs a quorum of it. If no voter knows that the latest round has run, it needs a
+// quorum of each that may be the last.
 //
-// It takes two steps. A vote is a promise for a while. When the votes are enough, the candidate sends each voter a KEPT
-// that lends nothing, and by acknowledging it a voter turns away from earlier terms for good. With only one step, a
-// node that was cut off and stood in vain would come back with a higher term than that of a coordinator who does well.
-// Times are milliseconds of the candidate's clock.
+// An election takes two steps. A vote lasts for a limited time. When the votes are a quorum, the candidate sends each
+// voter a lease grant (KEPT) of 0 ms; a voter that acknowledges it never votes for an earlier term again. With only one
+// step, a node that was cut off and campaigned without enough votes would come back with a higher term than that of a
+// healthy coordinator. Times are milliseconds of the candidate's clock.
 class Candidate {
  public:
-  // `own`: the agent in the candidate's process, which votes for it too, and supports it until it resigns; nothing: it
-  // is on none of the nodes.
+  // `own`: the agent in the candidate's process, whose vote lasts until the candidate resigns; empty: the candidate is
+  // on none of the nodes.
   Candidate(protocol::LeaseTimes times, std::optional<protocol::AgentId> own) : times_(times), own_(own) {}
 
-  // The agent votes for this candidate: NodeJoins has come now. The promise counts from `since_ms`, when the CHALLENGE
-  // was sent that it answers.
+  // The agent votes for this candidate: NodeJoins has come now. The vote counts from `since_ms`, when the CHALLENGE
+  // that it answers was sent.
   void votes(protocol::AgentId agent, VoterState voter_state, std::int64_t since_ms, std::int64_t now_ms);
-  // The voters are a quorum: each of them is to be sent a KEPT.
+  // The voters are a quorum: each of them is to be sent a lease grant.
   bool has_quorum(std::int64_t now_ms) const;
-  // The agent has acknowledged, in the session in which it has voted, the KEPT that was sent at `since_ms`.
+  // The agent has acknowledged, in the session in which it voted, the lease grant that was sent at `since_ms`.
   void acknowledges(protocol::AgentId agent, std::int64_t since_ms);
 
   struct Elected {
     LeaderLease lease;
-    // Until then workers may run on nodes that do not come, under leases of the coordinator before.
+    // Until then workers may run on nodes that do not join, under leases of the previous coordinator.
     std::int64_t others_may_run_until_ms = 0;
   };
-  // What the candidate has as coordinator, from now on; nothing while those who have acknowledged are no quorum.
+  // The candidate is the coordinator from now on; empty while the voters that have acknowledged are no quorum.
   std::optional<Elected> elected(std::int64_t now_ms) const;
 
  private:

@@ -11,30 +11,30 @@ namespace {
 constexpr protocol::LeaseTimes kTimes;
 constexpr std::int64_t kHeld = 3'960;
 
-// The coordinator of term 1 formed it, on the node of rank 0.
+// A round that the coordinator of term 1 formed, on the node of rank 0.
 Round round_of(protocol::RoundNumber number, int node_count) {
   return {.term = 1, .number = number, .membership = number + 100U, .node_count = node_count, .tie_breaker = 0};
 }
 
-// Who has run this round with this rank.
+// A voter that has run this round with this rank.
 VoterState ran(const Round& round, int rank) { return {.rounds = {{.round = round, .rank = rank, .has_run = true}}}; }
 
-// Who has seen the coordinator of term 1, on the node of rank 0, dead meanwhile.
+// The same voter after it has witnessed the death of the coordinator of term 1, on the node of rank 0.
 VoterState certified(const Round& round, int rank) {
   VoterState voter_state = ran(round, rank);
   voter_state.witnessed_death = WitnessedDeath{.round = round, .term = 1, .rank = 0};
   return voter_state;
 }
 
-// Who has run the first round, and heard of the second.
+// A voter that has run the first round, and heard of the second.
 VoterState heard(const Round& first, int rank, const Round& second, std::optional<int> second_rank) {
   VoterState voter_state = ran(first, rank);
   voter_state.rounds.push_back({.round = second, .rank = second_rank});
   return voter_state;
 }
 
-// A candidate beside agent 11 for whom agents vote at 0 ms, and acknowledge its KEPT at once. Agents have the numbers
-// of their node ranks, and ten more.
+// A candidate in the process of agent 11. Agents vote for it at 0 ms, and acknowledge its lease grant at once. An
+// agent's number is its node rank plus ten.
 struct Election {
   Candidate candidate{kTimes, 11};
 
@@ -70,7 +70,7 @@ TEST_CASE("with a certificate the dead coordinator's node is not counted") {
   CHECK_FALSE(Election().votes(2, certified(five, 2)).votes(3, ran(five, 3)).is_won());
   CHECK(Election().votes(1, certified(five, 1)).votes(3, ran(five, 3)).is_won());
   CHECK_FALSE(Election().votes(1, ran(five, 1)).votes(3, ran(five, 3)).is_won());
-  // A certificate of another round says nothing of this one.
+  // A death that was witnessed in another round says nothing of this one.
   VoterState other = ran(five, 1);
   other.witnessed_death = WitnessedDeath{.round = round_of(2, 5), .term = 1, .rank = 0};
   CHECK_FALSE(Election().votes(1, other).votes(3, ran(five, 3)).is_won());
@@ -81,7 +81,7 @@ TEST_CASE("of two certificates of one round that of the later coordinator holds"
   VoterState later = certified(four, 2);
   later.witnessed_death->term = 8;
   later.witnessed_death->rank = 1;
-  // Without node 1 the electorate is 0, 2 and 3; without node 0 it would be 1, 2 and 3.
+  // Without node 1 the voters are 0, 2 and 3; without node 0 they would be 1, 2 and 3.
   CHECK(Election().votes(0, ran(four, 0)).votes(2, later).is_won());
   CHECK_FALSE(Election().votes(1, certified(four, 1)).votes(2, later).is_won());
 }
@@ -125,7 +125,7 @@ TEST_CASE("if no voter knows whether the latest round ran, a quorum of the one b
   CHECK(election.votes(0, ran(old, 0)).is_won());
   const auto elected = election.candidate.elected(0);
   CHECK(elected->lease.before() == std::vector<Round>{old, now});
-  // One voter knows that it ran.
+  // One voter knows that the second round ran.
   VoterState knows = heard(old, 1, now, 1);
   knows.rounds = {knows.rounds.back()};
   knows.rounds.back().has_run = true;

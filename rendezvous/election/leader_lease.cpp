@@ -74,7 +74,7 @@ void LeaderLease::run(std::int64_t now_ms) {
   base_.clear();
   base_.push_back(std::move(*prepared_));
   abandon();
-  // Agents come and go for as long as the job runs.
+  // Votes that have ended are dropped, since agents come and go for as long as the job runs.
   std::erase_if(voted_until_ms_, [&](const auto& entry) { return entry.second <= now_ms; });
 }
 
@@ -85,7 +85,7 @@ void LeaderLease::abandon() {
 }
 
 Authority LeaderLease::authority() const {
-  // The prepared round does not count: while it has not run nobody can be elected without a quorum of those before it.
+  // The prepared round does not count: until it runs, an election needs a quorum of the rounds before it.
   return until(base_ends_ms());
 }
 

@@ -17,7 +17,7 @@ Round round_of(protocol::RoundNumber number, int node_count) {
   return {.term = 1, .number = number, .membership = number + 100U, .node_count = node_count};
 }
 
-// A coordinator beside agent 1 that runs round 0 of agents 1 to `count`, who promised at 0 ms.
+// A coordinator in the process of agent 1 that runs round 0 of agents 1 to `count`, which voted at 0 ms.
 LeaderLease running(AgentId count) {
   LeaderLease lease(kTimes, 1);
   std::vector<AgentId> members;
@@ -35,7 +35,7 @@ LeaderLease running(AgentId count) {
 TEST_CASE("a coordinator counts a promise for four fifths of T less 1 %, from before the agent made it") {
   CHECK(kTimes.vote_ms() == 4'000);
   CHECK(kTimes.counted_vote_ms() == kHeld);
-  // By a clock that is faster by 1 % the agent's time is over no sooner.
+  // By an agent's clock that is faster by 1 % its vote ends no sooner.
   for (std::int64_t timeout_ms = 1'000; timeout_ms < 20'000; timeout_ms += 7) {
     const protocol::LeaseTimes times{timeout_ms};
     CHECK(times.counted_vote_ms() * 101 <= times.vote_ms() * 100);
@@ -59,7 +59,7 @@ TEST_CASE("until the first round has run its coordinator needs nobody, and of tw
   CHECK(lease.authority().holds(1'000'000));
   lease.abandon();
   CHECK_FALSE(running(2).authority().ends_ms());
-  // On none of the nodes it needs half of them, which it decides itself.
+  // A coordinator on none of the nodes needs half of them: it is the tie-breaker itself.
   LeaderLease outside(kTimes, {});
   outside.acknowledges(4, 100);
   outside.acknowledges(5, 0);
@@ -109,7 +109,7 @@ TEST_CASE("a round that is prepared changes nothing; when it runs its quorum is 
   REQUIRE(lease.may_run(1'000));
   lease.run(1'000);
   CHECK(lease.before() == std::vector<Round>{round_of(2, 5)});
-  lease.acknowledges(3, 5'000);  // is not of the round any more
+  lease.acknowledges(3, 5'000);  // agent 3 is not in the round any more
   CHECK(lease.authority().ends_ms() == kHeld);
 }
 
@@ -121,14 +121,14 @@ TEST_CASE("a round runs only when a quorum of the last one has heard of it") {
   CHECK_FALSE(lease.may_run(0));
   CHECK_THROWS_AS(lease.run(0), CheckFailed);
   lease.hears(1);
-  CHECK(lease.may_run(0));  // half, of the coordinator that formed the round
+  CHECK(lease.may_run(0));  // half is enough for the coordinator that formed the round
   lease.abandon();
   lease.prepare(round_of(2, 2), {1, 2});
   lease.hears(1);
   CHECK_FALSE(lease.may_run(0));
   lease.hears(4);
   CHECK(lease.may_run(0));
-  CHECK_FALSE(lease.may_run(kHeld + 1));  // node 2 has gone silent: half of both, so that it needs the others
+  CHECK_FALSE(lease.may_run(kHeld + 1));  // the votes of the other nodes have ended
 }
 
 TEST_CASE("who has heard of the next round counts for the last one also if its rank is learned later") {
@@ -154,7 +154,7 @@ TEST_CASE("half of a round is enough to hear of the next one only with the node 
   lease.run(0);
   lease.prepare(round_of(1, 1), {2});
   lease.hears(2);
-  CHECK_FALSE(lease.may_run(0));  // agent 1 alone could be elected on round 0, and would not know of this one
+  CHECK_FALSE(lease.may_run(0));  // agent 1 alone could be elected on round 0, and does not know of this one
   lease.hears(1);
   CHECK(lease.may_run(0));
 }

@@ -20,7 +20,7 @@ std::vector<NextLeader> choose_next_leaders(const std::vector<NextLeaderCandidat
   std::ranges::stable_partition(
       groups, [&](const auto& group) { return group.front()->group.empty() || group.front()->group != home; });
   std::vector<NextLeader> chosen;
-  // By the coordinator's own node the others see whether it is dead: it is always there.
+  // The coordinator's own node is always in the list: its peer port shows the others whether the coordinator is dead.
   const bool has_host = host != nodes.end() && host->can_be_reached;
   const std::size_t most = kMostNextLeaders - (has_host ? 1 : 0);
   for (std::size_t turn = 0, before = 0; chosen.size() < most; ++turn, before = chosen.size()) {
@@ -36,8 +36,7 @@ std::vector<NextLeader> choose_next_leaders(const std::vector<NextLeaderCandidat
 std::optional<std::int64_t> NextLeaderDialing::again_at_ms(std::int64_t dialled_ms, bool has_refused,
                                                            std::int64_t now_ms) const {
   if (now_ms >= hurries_until_ms_) return {};
-  // A whole turn of refusals takes a step all the same, so that nodes that are all dead are not dialled without a
-  // pause.
+  // A whole turn of refusals still takes a step, so that nodes that are all dead are not dialled without a pause.
   const bool is_turn_over = next_ % count_ == 0;
   return has_refused && !is_turn_over ? now_ms : std::max(now_ms, dialled_ms + kStepMs);
 }

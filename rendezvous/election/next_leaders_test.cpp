@@ -54,7 +54,7 @@ TEST_CASE("successors are dialled in turn every 250 ms for 2T, and after that wi
   CHECK(dialing.again_at_ms(1'000, true, 1'010) == 1'010);
   CHECK(dialing.dial() == 1);
   CHECK(dialing.dial() == 2);
-  CHECK(dialing.again_at_ms(1'020, true, 1'030) == 1'270);  // all of them have refused: a step all the same
+  CHECK(dialing.again_at_ms(1'020, true, 1'030) == 1'270);  // all of them have refused: still a step
   CHECK(dialing.dial() == 0);
   CHECK(dialing.again_at_ms(10'900, true, 10'999) == 10'999);
   CHECK_FALSE(dialing.again_at_ms(10'990, false, 11'000));

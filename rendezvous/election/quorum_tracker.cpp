@@ -59,7 +59,7 @@ std::int64_t QuorumTracker::ends_ms() const {
   if (longest_.empty()) return kNever;
   const std::int64_t of_more_than_half_ms = longest_.begin()->first;
   if (voter_set_.size() % 2 != 0) return of_more_than_half_ms;
-  // One supporter less is half.
+  // One voter fewer is half.
   std::int64_t of_half_ms = std::next(longest_.begin())->first;
   if (!tie_breaker.is_coordinator()) {
     const std::optional<int> rank = tie_breaker.rank();

@@ -18,11 +18,11 @@ TEST_CASE("a quorum lasts until one supporter too few is left") {
   CHECK(quorum_tracker.ends_ms() == 300);
   quorum_tracker.votes_until(1, 400);
   CHECK(quorum_tracker.ends_ms() == 400);
-  quorum_tracker.votes_until(1, 350);  // what was promised stays promised
+  quorum_tracker.votes_until(1, 350);  // a vote is never shortened
   CHECK(quorum_tracker.ends_ms() == 400);
   quorum_tracker.votes_until(4, 600);
   CHECK(quorum_tracker.ends_ms() == 500);
-  quorum_tracker.votes_until(9, 900);  // of another round
+  quorum_tracker.votes_until(9, 900);  // rank 9 is not in the round
   CHECK(quorum_tracker.ends_ms() == 500);
 }
 
@@ -34,7 +34,7 @@ TEST_CASE("half of a round is enough for as long as the tie-breaker is in it") {
   quorum_tracker.votes_until(2, 300);
   CHECK(quorum_tracker.ends_ms() == 300);
   quorum_tracker.votes_until(3, 700);
-  CHECK(quorum_tracker.ends_ms() == 700);  // of three without it
+  CHECK(quorum_tracker.ends_ms() == 700);  // three are a majority without the tie-breaker
   QuorumTracker own({4, TieBreaker::coordinator()});
   own.votes_until(0, 900);
   own.votes_until(1, 800);

@@ -18,14 +18,15 @@ using protocol::WitnessedDeath;
 // so many in a row nobody can be elected.
 inline constexpr std::size_t kMostLastRounds = limits::kLastRounds;
 
-// The rounds that a node keeps for its testimony.
+// The rounds that a node keeps for its voter state.
 class KnownRounds {
  public:
-  // The node's coordinator prepares this round, in which the node has this rank, if it is in it. `before` are the
+  // The node's coordinator prepares this round, in which the node has this rank, if it is a member. `before` are the
   // rounds whose quorum the coordinator needs to run it: one of them is the last that ran. Both come with the message.
   // A round that is not later than the latest one changes nothing.
   void hears(const Round& round, std::optional<int> rank, const std::vector<Round>& before);
-  // The workers of the latest round run: those before it do not matter any more. False if it is another round.
+  // The workers of the latest round run: the rounds before it do not matter any more. False if `round` is not the
+  // latest.
   bool runs(const Round& round);
 
   const std::vector<KnownRound>& rounds() const { return rounds_; }

@@ -32,7 +32,7 @@ TEST_CASE("a node keeps the rounds that may be the last one, and its ranks in th
   CHECK(known.rounds()[0].has_run);
   CHECK_FALSE(known.rounds()[1].rank);
   CHECK_FALSE(known.rounds()[1].has_run);
-  // Another one is prepared instead, by a coordinator that needs both: this node has never heard of the second.
+  // A coordinator that needs two earlier rounds prepares another one; this node has never heard of the second of them.
   known.hears(round_of(2, 3), 0, {round_of(1, 0), round_of(1, 2)});
   REQUIRE(known.rounds().size() == 3);
   CHECK(known.rounds()[0].rank == 2);

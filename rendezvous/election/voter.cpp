@@ -38,7 +38,7 @@ void Voter::bind(const CoordinatorId& coordinator, std::int64_t until_ms, std::i
 
 bool Voter::lease_granted(const CoordinatorId& coordinator, std::int64_t now_ms) {
   if (coordinator != voted_for_) return false;
-  witnessed_death_.reset();  // it lives
+  witnessed_death_.reset();  // the coordinator lives
   grants_unasked_ = false;
   acknowledged_ = coordinator;
   until_ms_ = std::max(until_ms_, now_ms + times_.vote_ms());

@@ -6,18 +6,18 @@
 
 namespace elastic::election {
 
-// Who decides where exactly half of the members support a coordinator.
+// What decides if exactly half of the members vote for a coordinator.
 class TieBreaker {
  public:
   // Nobody: half is not enough.
   static constexpr TieBreaker nobody() { return TieBreaker(Kind::kNobody, 0); }
-  // The coordinator that asks, since it formed the round itself: half is enough.
+  // The coordinator that needs the votes, since it formed the round itself: half is enough.
   static constexpr TieBreaker coordinator() { return TieBreaker(Kind::kCoordinator, 0); }
-  // The node of this node rank: half is enough if it is among them.
+  // The node of this node rank: half is enough if it is in that half.
   static constexpr TieBreaker node(int rank) { return TieBreaker(Kind::kNode, rank); }
 
   bool is_coordinator() const { return kind_ == Kind::kCoordinator; }
-  // Nothing if it is no node.
+  // Empty if it is no node.
   std::optional<int> rank() const { return kind_ == Kind::kNode ? std::optional(rank_) : std::nullopt; }
 
   bool operator==(const TieBreaker&) const = default;
@@ -30,26 +30,26 @@ class TieBreaker {
   int rank_;
 };
 
-// Whose support a coordinator needs: the members of a round, by node rank. A quorum of them is more than half, or half
-// with the tie-breaker. Two coordinators never have a quorum each, since a member supports one of them at a time.
+// The voters of a coordinator: the members of a round, by node rank. A quorum is more than half of them, or half with
+// the tie-breaker. Two coordinators never have a quorum each, since a member votes for one at a time.
 class VoterSet {
  public:
   VoterSet(int node_count, TieBreaker tie_breaker) : node_count_(node_count), tie_breaker_(tie_breaker) {}
 
-  // A voter has a certificate of the death of the coordinator that led the round, whose node had this rank, if it was a
-  // node of the round. Its node counts no more. If it was the tie-breaker, or if there was none, the first other node
-  // is: all certificates of this coordinator's death mean the same electorate.
+  // A voter has witnessed the death of the coordinator that led the round. Its node, of this rank if it was in the
+  // round, counts no more. If that was the tie-breaker, or if there was none, the first other node becomes it: all
+  // witnesses of this death mean the same voter set.
   void certify(std::optional<int> rank);
 
-  // The member counts, whether it supports the coordinator or not.
+  // The member counts, whether it votes for the coordinator or not.
   bool has(int rank) const { return rank >= 0 && rank < node_count_ && rank != struck_off_; }
   // How many members the round has, and how many of them count.
   int node_count() const { return node_count_; }
   int size() const { return node_count_ - (struck_off_ ? 1 : 0); }
   TieBreaker tie_breaker() const { return tie_breaker_; }
-  // Whether so many of the members that count are a quorum. `with_tie_breaker`: the tie-breaker's node is among them.
+  // Whether this many of the members that count are a quorum. `with_tie_breaker`: the tie-breaker's node is among them.
   bool is_quorum(int count, bool with_tie_breaker) const;
-  // Whether the members of these ranks are a quorum. Each rank stands there once; those that do not count are ignored.
+  // Whether the members of these ranks, each given once, are a quorum. Members that do not count are ignored.
   bool is_quorum(const std::vector<int>& ranks) const;
 
  private:

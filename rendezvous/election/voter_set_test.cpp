@@ -17,8 +17,8 @@ std::vector<int> ranks_of(unsigned set) {
   return ranks;
 }
 
-// As a candidate sees a round of the coordinator on this node (-1: on none), with a certificate that the coordinator
-// on node `dead` is dead (-1: of a coordinator on none of the nodes; -2: without one).
+// The voter set that a candidate sees of a round of the coordinator on node `former` (-1: on none), after a voter has
+// witnessed the death of the coordinator on node `dead` (-1: on none of the nodes; -2: no witnessed death).
 VoterSet voter_set(int count, int former, int dead) {
   VoterSet of(count, former < 0 ? TieBreaker::nobody() : TieBreaker::node(former));
   if (dead >= 0) of.certify(dead);
@@ -73,8 +73,8 @@ TEST_CASE("after any death no two groups of living nodes are quorums of one roun
   for (int count = 1; count <= 6; ++count) {
     for (int former = -1; former < count; ++former) {
       for (int dead = -2; dead < count; ++dead) {
-        // Others may have a certificate of an earlier death, or none. A coordinator on none of the nodes can only be
-        // dead if it formed the round.
+        // Others may have witnessed an earlier death, or none. A coordinator on none of the nodes can only be dead if
+        // it formed the round.
         for (int other = -2; other < count; ++other) {
           if ((dead == -1 || other == -1) && former != -1) continue;
           unsigned gone = 0;
@@ -85,7 +85,7 @@ TEST_CASE("after any death no two groups of living nodes are quorums of one roun
           for (unsigned a = 0; a < 1U << count; ++a) {
             const unsigned rest = ((1U << count) - 1) & ~a & ~gone;
             if ((a & gone) != 0 || !one.is_quorum(ranks_of(a))) continue;
-            // If all that are left are no quorum, no part of them is.
+            // If all members that are left are no quorum, no part of them is.
             CHECK_FALSE(two.is_quorum(ranks_of(rest)));
           }
         }
@@ -98,7 +98,7 @@ TEST_CASE("a coordinator that forms the round itself may do with half, and nobod
   for (int count = 1; count <= 6; ++count) {
     for (int former = -1; former < count; ++former) {
       for (unsigned a = 0; a < 1U << count; ++a) {
-        // Its own node always supports it.
+        // The coordinator's own node always votes for it.
         if (former >= 0 && (a >> former & 1U) == 0) continue;
         if (!VoterSet(count, TieBreaker::coordinator()).is_quorum(ranks_of(a))) continue;
         CHECK_FALSE(voter_set(count, former, -2).is_quorum(ranks_of(((1U << count) - 1) & ~a)));

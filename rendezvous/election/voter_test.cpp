@@ -15,7 +15,7 @@ constexpr CoordinatorId kNew{5, 7};
 const Voter::Circumstances kTraining{
     .holds_lease = true, .runs_workers = true, .round = {.term = 1, .number = 3, .node_count = 4}, .rank = 2};
 
-// An agent that has acknowledged a KEPT of kOld at 1000.
+// An agent that has acknowledged a lease grant of kOld at 1000 ms.
 Voter attached() {
   Voter agent(kTimes);
   agent.vote(kOld, 500);
@@ -111,7 +111,7 @@ TEST_CASE("who sees its coordinator dead has a certificate if its lease holds an
   CHECK(*agent.witnessed_death() == WitnessedDeath{.round = kTraining.round, .term = 1, .rank = 2});
   agent.vote(kNew, 2'100);
   CHECK_FALSE(agent.witnessed_death());
-  // A death that is heard of again, or later, certifies nothing.
+  // A death that is heard of again, or after the vote has ended, is not witnessed.
   agent.died(kOld, kTraining, 2'200);
   CHECK_FALSE(agent.witnessed_death());
   for (const bool holds_lease : {false, true}) {

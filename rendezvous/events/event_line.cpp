@@ -7,8 +7,8 @@
 namespace elastic::events {
 namespace {
 
-// A line that is too long has its texts cut to so many bytes, and its lists to so many elements: the first that will
-// do.
+// A line that is too long has its texts cut to this many bytes, and its lists to this many elements: the first cut that
+// is enough.
 constexpr std::size_t kCuts[] = {1024, 256, 64, 16, 0};
 
 Json cut(const Json& value, std::size_t most) {
@@ -47,7 +47,7 @@ std::string EventLines::line(std::string_view level, std::string_view event, std
       .set("round", round_)
       .set("restart_count", restart_count_)
       .set("message", text);
-  // The coordinator's events may be about another job, which does not replace this launcher's.
+  // The coordinator's events may name another job, which must not replace this launcher's.
   for (const auto& [name, value] : *fields.as_object()) whole.set(name == "job" ? "of_job" : name, value);
   std::string made = whole.dump() + "\n";
   for (const std::size_t most : kCuts) {

@@ -209,7 +209,7 @@ void NodeEventLog::on(const GuardianLost& event, LogEvents&) {
   why_ = event.parent == 0 ? "parent process was killed" : format("parent process {} was killed", event.parent);
 }
 
-// Said once in a round: how far it is stands in the status.
+// Said once in a round: the status shows how far it is.
 void NodeEventLog::on(const ProgressMade& event, LogEvents& out) {
   if (event.progress.round != round_.round || std::exchange(progress_told_, true)) return;
   const protocol::ProgressOfRank& newest = event.progress.newest;
@@ -296,7 +296,7 @@ void NodeEventLog::on(const CloseStore&, LogEvents& out) {
 }
 
 void NodeEventLog::on(const Warn& effect, LogEvents& out) {
-  // No event has said so before: the link knows it by the clock alone.
+  // No event has told this reason before: the link knows it by the clock alone.
   if (effect.event == "lease_over") why_ = "the lease is over";
   say(out, Level::kWarning, effect.event, effect.text);
 }

@@ -35,10 +35,10 @@ class NodeEventLog {
   LogEvents on(const agent::Effect& effect, std::int64_t now_ms);
   // These local ranks handle the signal, and got it before the other processes of their groups; empty: none.
   LogEvents signalled_alone(int signal, const std::vector<int>& local_ranks) const;
-  // What this node waits for now, if for anything. Says when a wait for other nodes begins, and when it ends.
+  // What this node waits for now; empty: nothing. Says when a wait for other nodes begins, and when it ends.
   LogEvents waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms);
   // Whether there is a session with the coordinator, whether training depends on it, and why there is none. Says when
-  // that changes. `loss_timeout_ms` is the coordinator's, if it is reached: it holds, and not the one of this node.
+  // that changes. `loss_timeout_ms` is the coordinator's, if it is reached: it counts, not the one of this node.
   LogEvents coordinator_is(bool reached, bool matters, const std::string& problem, std::int64_t loss_timeout_ms);
 
  private:
@@ -94,7 +94,7 @@ class NodeEventLog {
   std::optional<std::int64_t> waits_since_ms_;  // when the wait for other nodes began
   bool reached_ = false;                        // there is a session with the coordinator
   bool loss_told_ = false;
-  std::int64_t loss_timeout_told_ms_ = 0;  // the coordinator's that was told to differ from this node's
+  std::int64_t loss_timeout_told_ms_ = 0;  // the coordinator's that was logged as different from this node's
 };
 
 }  // namespace elastic::events

@@ -25,7 +25,7 @@ Json one(Json value) {
   return list;
 }
 
-// The content of an error file; nothing if it is not one.
+// The content of an error file; empty if it is not one.
 std::optional<Json> error_in(const std::string& file) {
   if (file.empty() || !json_over_bounds(file, kMostLevels, kMostMembers).empty()) return {};
   auto json = Json::parse(file, "an error file");

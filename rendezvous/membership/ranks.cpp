@@ -88,7 +88,7 @@ std::vector<std::size_t> all_indices(std::size_t count) {
   return indices;
 }
 
-// The seats that have been given so far; each is given once.
+// The slots that have been given so far; each is given once.
 class SlotPlan {
  public:
   SlotPlan(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant)
@@ -135,7 +135,7 @@ class SlotPlan {
     }
   }
 
-  // The nodes without a seat, in the order in which they get the free ones.
+  // The nodes without a slot, in the order in which they get the free ones.
   std::vector<std::size_t> unseated() const {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -153,7 +153,7 @@ class SlotPlan {
     return order;
   }
 
-  // Nodes that get a seat are removed from `waiting`.
+  // Nodes that get a slot are removed from `waiting`.
   void take_vacant(std::vector<std::size_t>& waiting) {
     std::vector<VacantSlot> free;
     for (const VacantSlot& slot : vacant_) {
@@ -161,7 +161,7 @@ class SlotPlan {
     }
     std::ranges::stable_sort(free, {}, &VacantSlot::slot);
 
-    std::unordered_map<std::string_view, std::vector<int>> by_address;  // the lowest seat last
+    std::unordered_map<std::string_view, std::vector<int>> by_address;  // the lowest slot last
     for (std::size_t i = free.size(); i-- > 0;) {
       if (!free[i].address.empty()) by_address[free[i].address].push_back(free[i].slot);
     }
@@ -186,7 +186,7 @@ class SlotPlan {
   }
 
   void sit_behind(const std::vector<std::size_t>& waiting) {
-    // If a node claims the highest of all numbers no seat comes after it, and the lowest free seats are given.
+    // If a node claims the highest of all numbers, no slot comes after it, and the lowest free slots are given.
     const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
     // In a first round nodes without a claim fill the gaps between claims, so that a claimed rank is the node rank.
     const bool is_first = vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) {

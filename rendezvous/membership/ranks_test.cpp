@@ -30,7 +30,7 @@ Candidate claims(int rank, std::string address, std::uint64_t arrival = 0) {
   return {.claimed_rank = rank, .slot = {}, .address = std::move(address), .arrival = arrival};
 }
 
-// The seats in the order of the candidates.
+// The slots in the order of the candidates.
 std::vector<int> slots(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant = {}) {
   std::vector<int> result(chosen.size(), -1);
   for (const InSlot& in_slot : slot_members(chosen, vacant)) result.at(in_slot.candidate) = in_slot.slot;
@@ -202,7 +202,7 @@ TEST_CASE("claims and seats below 0 count as none, and one at the end of all num
 
 namespace {
 
-// Random nodes: claims and seats that collide, several nodes of one address, vacant seats.
+// Random nodes: claims and slots that collide, several nodes of one address, vacant slots.
 struct Mix {
   std::vector<Candidate> nodes;
   std::vector<VacantSlot> vacant;
@@ -257,7 +257,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     for (const Candidate& node : mix.nodes) {
       if (node.claimed_rank) claimed.insert(*node.claimed_rank);
     }
-    for (const InSlot& one : in_slot) {  // a node that got the rank it claims does not hold its old seat
+    for (const InSlot& one : in_slot) {  // a node that got the rank it claims does not hold its old slot
       const Candidate& node = mix.nodes[one.candidate];
       if (node.slot && node.claimed_rank != one.slot) held.insert(*node.slot);
     }
@@ -266,7 +266,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     for (const int slot : held) {
       if (!claimed.contains(slot)) REQUIRE(mix.nodes[by_slot.at(slot)].slot == slot);
     }
-    // The other nodes take vacant seats, their own or the lowest first, and new seats only when none is vacant.
+    // The other nodes take vacant slots, their own or the lowest first, and new slots only when none is vacant.
     bool somebody_behind = false;
     int last_of_front = -1;
     for (const auto& [slot, candidate] : by_slot) {
@@ -286,7 +286,7 @@ TEST_CASE("whatever is claimed and held, every node has one seat, claims first, 
     Mix shuffled = mix;
     std::ranges::shuffle(shuffled.nodes, random);
     std::ranges::shuffle(shuffled.vacant, random);
-    // Two vacant seats of one number and different addresses are no valid input. Otherwise the order does not matter.
+    // Two vacant slots of one number and different addresses are no valid input. Otherwise the order does not matter.
     if (offered.size() == mix.vacant.size()) REQUIRE(slot_by_arrival(shuffled) == slot_by_arrival(mix));
   }
 }
@@ -316,7 +316,7 @@ TEST_CASE("over many rounds of losses and joins nobody who stays is moved or lef
       REQUIRE(static_cast<std::size_t>(std::ranges::count_if(members, had_slot)) == std::min(survivors, chosen.size()));
 
       const auto in_slot = slot_members(members, vacant);
-      // If all vacant seats are filled no node rank changes.
+      // If all vacant slots are filled no node rank changes.
       const bool all_replaced = members.size() >= survivors + vacant.size();
       for (Candidate& node : known) node.slot.reset();
       for (const InSlot& one : in_slot) {
@@ -341,7 +341,7 @@ TEST_CASE("ten thousand nodes get their seats, and after the loss of each second
   }
   const Indices chosen = choose_members(nodes, kNodes);
   REQUIRE(chosen.size() == kNodes);
-  CHECK(chosen.front() == kNodes - 1);  // it has arrived first
+  CHECK(chosen.front() == kNodes - 1);  // it arrived first
   const auto first = slot_members(nodes, {});
   bool in_order = true;
   for (std::size_t i = 0; i < kNodes; ++i) in_order = in_order && first[i] == InSlot{i, static_cast<int>(i)};

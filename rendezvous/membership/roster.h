@@ -13,13 +13,12 @@
 
 namespace elastic::membership {
 
-// The state of a node in its job.
 enum class MemberState : std::uint8_t {
   kReady,     // connected and without workers: free for the next round
   kMember,    // in the round
   kDone,      // in the round; its workers have succeeded
   kStopping,  // told to stop its workers, which may run until it reports that they have ended
-  kLeaving,   // told to leave by a signal; the same holds for its workers
+  kLeaving,   // told to leave by a signal; its workers may run like those of kStopping
   kLost,      // without a session; its workers may run until its lease is over
 };
 inline constexpr std::size_t kStandings = 6;
@@ -27,7 +26,7 @@ inline constexpr std::size_t kStandings = 6;
 // A node as the coordinator knows it.
 struct Node {
   protocol::AgentId agent = 0;
-  std::optional<protocol::NodeId> session;  // nothing if the node is lost
+  std::optional<protocol::NodeId> session;  // empty if the node is lost
   NodeShape shape;
   std::string address;
   std::string addresses;                                  // NodeJoins::addresses
@@ -42,19 +41,18 @@ struct Node {
   std::uint32_t joined_by = 0;     // NodeJoins::session of its last NodeJoins
   std::optional<int> slot;         // in the last round, if it was in that
   protocol::NodePlace place;       // in the round that it is in
-  protocol::NodeLeaves leaves;     // what it has said when it was told to leave
-  // The same, said to a candidate, whom it supports until that is elected; or, with signal 0, while the coordinator's
-  // node is about to leave, too.
+  protocol::NodeLeaves leaves;     // what it said when it was told to leave
+  // The same, of a node that said it to a candidate, for which it votes until that is elected; or, with signal 0, while
+  // the coordinator's node is about to leave, too.
   std::optional<protocol::NodeLeaves> leaves_later;
   bool passed_check = false;
   bool succeeded = false;  // its workers of the last round succeeded, though it may have been told to stop
   std::string unhealthy;   // why it is out of the job once its round has ended; empty: it is not
   bool belongs = false;    // it has been in a round of this incarnation
-  // The last that it told of its workers' progress, and when that came; of a round that may be over.
+  // The last progress that its workers reported, and when that came; maybe of an earlier round.
   std::optional<protocol::NodeProgress> progress = {};
   std::int64_t progress_ms = 0;
 
-  // A message or a keep-alive has come.
   void is_heard(std::int64_t now_ms) {
     last_heard_ms = now_ms;
     ++heard;
@@ -62,7 +60,7 @@ struct Node {
   MemberState member_state() const { return member_state_; }
   // "node 2 (10.0.0.7)", or the address alone if the node is in no round.
   std::string name() const;
-  // The key of its losses and of its exclusion: the name of its host. It is never the claimed rank, which a new host
+  // The key of its losses and of its eviction: the name of its host. It is never the claimed rank, which a new host
   // takes over from one that is gone.
   std::string identity() const;
 
@@ -78,10 +76,10 @@ class Roster {
   Node& add(Node node, MemberState member_state);
   void move(Node& node, MemberState member_state);
   void erase(protocol::AgentId agent);
-  // Sets the present session of a node; nothing if it has none.
+  // Sets the present session of a node; empty if it has none.
   void set_session(Node& node, std::optional<protocol::NodeId> session);
 
-  // The node of an agent that is in the roster. An agent that is not is a mistake of the caller, and ends the process.
+  // The node of an agent that is in the roster. Another agent is a mistake of the caller, and ends the process.
   Node& at(protocol::AgentId agent);
   const Node& at(protocol::AgentId agent) const;
   Node* find(protocol::AgentId agent);
@@ -94,13 +92,13 @@ class Roster {
   std::map<protocol::AgentId, Node>& nodes() { return nodes_; }
   const std::map<protocol::AgentId, Node>& nodes() const { return nodes_; }
 
-  // Counts and sessions are those of the nodes.
+  // Counts and sessions match the nodes.
   void check_invariants() const;
   // Whether all nodes are to be checked after this event.
   bool check_is_due() { return pace_.is_due(nodes_.size()); }
 
  private:
-  friend struct RosterBreaker;  // a test's
+  friend struct RosterBreaker;  // for tests
 
   std::map<protocol::AgentId, Node> nodes_;
   std::map<protocol::NodeId, protocol::AgentId> sessions_;

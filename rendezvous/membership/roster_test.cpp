@@ -9,7 +9,7 @@
 
 namespace elastic::membership {
 
-// Breaks what holds of a roster.
+// Breaks the invariants of a roster.
 struct RosterBreaker {
   static void count_one_more(Roster& roster) { ++roster.counts_[0]; }
   static void forget_session(Roster& roster, protocol::NodeId session) { roster.sessions_.erase(session); }

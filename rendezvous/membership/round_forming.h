@@ -14,7 +14,7 @@ struct FormingRules {
   int node_unit = 1;                                     // a round has a multiple of so many nodes
   std::int64_t last_call_ms = 30'000;                    // how long the first round waits for more than the minimum
   std::int64_t join_timeout_ms = 600'000;                // how long a round waits for the minimum of nodes
-  std::optional<std::int64_t> replacement_wait_ms = {};  // the same of a later round, if it is another time
+  std::optional<std::int64_t> replacement_wait_ms = {};  // the same of a later round; empty: join_timeout_ms
   std::int64_t grace_ms = 0;                             // how long a later round waits for the size of the last one
   std::int64_t settle_ms = 1000;                         // after a newcomer, how long others are waited for
 };
@@ -37,8 +37,8 @@ struct FormingView {
   // Since when round_size(ready) has been above 0. Given whenever it is above 0.
   std::optional<std::int64_t> enough_since_ms;
   std::int64_t last_join_ms = 0;  // when a node came that was not in the last round
-  // Of a later round: at some moment no node was awaited and round_size(ready) was 0. The round depends on newcomers
-  // then, of which more may be on their way.
+  // Of a later round: at some moment no node was awaited and round_size(ready) was 0. Then the round depends on
+  // newcomers, of which more may be on their way.
   bool was_below_min = false;
   std::int64_t back_by_ms = 0;  // by then a waiting node that has lost its connection has come back, if it does
 };

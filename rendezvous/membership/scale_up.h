@@ -17,7 +17,7 @@ struct ScaleUp {
   bool operator==(const ScaleUp&) const = default;
 };
 
-// Parses "now", "after=1.5" (seconds, from 0 to limits::kMaxTimeoutSeconds), "on-restart" and "never"; nothing if the
+// Parses "now", "after=1.5" (seconds, from 0 to limits::kMaxTimeoutSeconds), "on-restart" and "never"; empty if the
 // text is none of them.
 std::optional<ScaleUp> parse_scale_up(std::string_view text);
 
@@ -27,8 +27,8 @@ struct ScaleUpDecision {
 };
 
 // Whether a running round of `size` nodes is to be stopped for a larger one: only if the standby nodes are enough for
-// the next multiple of the unit. With kAfter this waits until no node has joined for so long, so that ten nodes that
-// arrive together cost one restart; it does not wait if the round would have its maximum.
+// the next multiple of the unit. kAfter waits until no node has joined for after_ms, so that ten nodes that arrive
+// together cost one restart; it does not wait if the round would have its maximum.
 ScaleUpDecision decide_scale_up(int size, int standby, std::int64_t last_join_ms, const FormingRules& rules,
                                 const ScaleUp& scale_up, std::int64_t now_ms);
 

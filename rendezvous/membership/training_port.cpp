@@ -29,7 +29,7 @@ std::string name_of(const NodePorts& node) {
   return format("node {} ({})", node.node_rank, printable(node.address));
 }
 
-// The lowest free ports of those that all the nodes have looked at.
+// The first of the lowest ports in a row that are free, of the ports that all the nodes have looked at.
 std::optional<std::uint16_t> first_free(const std::vector<const NodePorts*>& nodes) {
   int first = 0;
   int last = kLastPort;
@@ -48,7 +48,7 @@ std::optional<std::uint16_t> first_free(const std::vector<const NodePorts*>& nod
   return static_cast<std::uint16_t>(first);
 }
 
-// Why there are none: a clause.
+// Why no ports are free on all nodes, as a clause.
 std::string reason(const std::vector<NodePorts>& nodes) {
   std::vector<std::string> full;
   for (const NodePorts& node : nodes) {

@@ -15,7 +15,7 @@ namespace {
 
 using Ranges = std::vector<PortRange>;
 
-// What a node tells on which these ports are in use.
+// What a node tells of its ports if these are in use.
 TrainingPorts with_in_use(std::uint16_t start, const std::set<int>& in_use) {
   return look_at_ports(start, [&](std::uint16_t port) { return !in_use.contains(port); });
 }

@@ -12,23 +12,23 @@
 #include "rendezvous/protocol/message_parts.h"
 #include "src/base/fields.h"
 
-// The values by which agents and coordinators decide whose word counts. docs/failover.md explains the rules, which are
-// those of rendezvous/election.
+// The values by which agents and coordinators elect a leader. docs/failover.md explains the rules, which are those of
+// rendezvous/election.
 namespace elastic::protocol {
 
-// A round, as far as it matters whose support a coordinator needs. Its members are known by their node ranks, from 0 to
-// node_count - 1, since no node knows the agents of all others.
+// A round, as far as elections need it. Its members are known by their node ranks, from 0 to node_count - 1, since no
+// node knows the agents of all others.
 struct Round {
   Term term = 0;  // of the coordinator that formed it
   RoundNumber number = 0;
   std::uint64_t membership = 0;  // the digest of its members
   int node_count = 0;
-  // The node rank of the node that hosted the coordinator that formed it; nothing: that coordinator was on none of its
+  // The node rank of the node that hosted the coordinator that formed it; not set: that coordinator was on none of its
   // nodes.
   std::optional<int> tie_breaker = {};
 
-  // A round is later than another one if its coordinator is, whatever its number: a coordinator that was replaced may
-  // have counted on for a while, but has run none of those rounds.
+  // The round of a later coordinator is the later one, whatever its number: a coordinator that was replaced may have
+  // formed more rounds for a while, but has run none of them.
   friend auto operator<=>(const Round& a, const Round& b) { return a.key() <=> b.key(); }
   friend bool operator==(const Round& a, const Round& b) { return a.key() == b.key(); }
   static void fields(auto& io, auto& v) {
@@ -43,19 +43,19 @@ struct Round {
 // What a node knows of a round.
 struct KnownRound {
   Round round;
-  std::optional<int> rank = {};  // the node's own; nothing: it is not of the round, or has forgotten
+  std::optional<int> rank = {};  // the node's own; not set: it is not of the round, or has forgotten
   bool has_run = false;          // the node was told to run its workers
   bool operator==(const KnownRound&) const = default;
   static void fields(auto& io, auto& v) { each(io, "round", v.round, "rank", v.rank, "has_run", v.has_run); }
 };
 
-// A coordinator was seen dead by a node that held a lease of it and ran the workers of this round. So no later round
-// can have run: it would have had to wait for this node. That is why the round's electorate may do without the dead
-// coordinator's node.
+// A node that held a lease of a coordinator and ran the workers of this round has seen that coordinator dead. So no
+// later round can have run: it would have had to wait for this node. That is why the round's voter set may do without
+// the dead coordinator's node.
 struct WitnessedDeath {
   Round round;
   Term term = 0;                 // of the dead coordinator
-  std::optional<int> rank = {};  // the node rank, in the round, of the node that hosted it; nothing: it was on none
+  std::optional<int> rank = {};  // the node rank, in the round, of the node that hosted it; not set: it was on none
   bool operator==(const WitnessedDeath&) const = default;
   static void fields(auto& io, auto& v) { each(io, "round", v.round, "term", v.term, "rank", v.rank); }
 };
@@ -67,7 +67,7 @@ struct VoterState {
   std::vector<KnownRound> rounds = {};
   std::optional<WitnessedDeath> witnessed_death = {};
   // For how long workers may still run, on nodes that do not come, under leases of the coordinator before, in
-  // milliseconds from when the testimony is sent (Voter::others_may_run_for_ms).
+  // milliseconds from when the voter state is sent (Voter::others_may_run_for_ms).
   std::int64_t others_may_run_for_ms = 0;
   bool operator==(const VoterState&) const = default;
   static void fields(auto& io, auto& v) {
@@ -77,13 +77,13 @@ struct VoterState {
   }
 };
 
-// Where whoever asks for a job's coordinator is to go on. Part of REFUSED.
+// Where a node that asks for a job's coordinator is redirected. Part of REFUSED.
 struct Redirect {
   // Numeric, as NodeJoins::addresses, the best first; empty: here, or it is not known where.
   std::string addresses = {};
   std::uint16_t port = 0;
-  std::optional<std::int64_t> retry_ms = {};  // here again after so many milliseconds; nothing: it is of no use
-  // Who was asked serves other jobs only, or knows no more of this one than whoever asks.
+  std::optional<std::int64_t> retry_ms = {};  // ask here again after so many milliseconds; not set: that is of no use
+  // The process that was asked serves other jobs only, or knows no more of this one than the node that asks.
   bool knows_nothing = false;
   bool operator==(const Redirect&) const = default;
   static void fields(auto& io, auto& v) {
@@ -94,8 +94,8 @@ struct Redirect {
   }
 };
 
-// Where the coordinator of a job is, as its own process tells whatever listens where the job's nodes meet. Part of
-// HELLO.
+// Where the coordinator of a job is, as its own process gossips at the endpoint, or at what the file of discovery
+// names. Part of HELLO.
 struct Gossip {
   std::string addresses = {};  // numeric, as NodeJoins::addresses, the best first
   std::uint16_t port = 0;

@@ -10,7 +10,7 @@
 // What messages about a hang consist of.
 namespace elastic::protocol {
 
-// Facts of a node that speak for themselves (hang::Fact).
+// Facts of a node that mean something without those of others (hang::Fact).
 struct HangFacts {
   bool waits_for_disk = false;   // a worker has been in state D for some time
   bool is_stopped = false;       // a worker is stopped, and not by elastic-run
@@ -27,7 +27,7 @@ struct HangFacts {
 // A node's facts as bytes for NodeEvidence: at most limits::kHangEvidenceBytes. What would be more is left out, the
 // numbers of collectives first and the ranks themselves last, and the sources say so.
 std::string encode_facts(hang::NodeFacts facts);
-// Nothing if these are not the bytes of such facts. They may be anything that an agent sends: HangPicture brings them
+// Empty if these are not the bytes of such facts. They may be anything that an agent sends: HangPicture brings them
 // within their bounds.
 std::optional<hang::NodeFacts> decode_facts(std::string_view bytes);
 

@@ -25,20 +25,21 @@ struct LeaseTimes {
   // coordinator gave is over by then, and each agent has made another attempt to connect.
   std::int64_t all_back_ms() const { return std::max(over_ms(), kLongestPauseMs + kLongestPauseMs / 100 + kConnectMs); }
 
-  // How long an agent supports no other coordinator, counted from when it received the last KEPT of its own one: longer
-  // than the lease, so that its workers are gone before another coordinator can be elected.
+  // How long an agent votes for no other coordinator, counted from when it received the last KEPT of its own one:
+  // longer than the lease, so that its workers are gone before another coordinator can be elected.
   std::int64_t vote_ms() const { return loss_timeout_ms * 4 / 5; }
-  // How long a coordinator counts on that, from when it sent that KEPT: clocks may differ by 1 %.
+  // How long a coordinator counts on that vote, from when it sent that KEPT: clocks may differ by 1 %.
   std::int64_t counted_vote_ms() const { return vote_ms() - (vote_ms() + 99) / 100; }
-  // A coordinator that could lend no longer than this resigns: those that it lets run would have to stop at once.
+  // A coordinator that could grant no longer lease than this resigns: the workers of such a lease would have to stop at
+  // once.
   std::int64_t least_ms() const { return loss_timeout_ms / 50; }
-  // A candidate that has had no more votes for so long resigns, if they are not enough.
+  // A candidate resigns if its votes are not enough and no further vote has come for so long.
   std::int64_t next_vote_ms() const { return std::max<std::int64_t>(2 * renewal_ms(), 1'000); }
-  // How long an agent that has lost its coordinator hurries from one successor to the next.
+  // How long an agent that has lost its coordinator hurries from one next leader to the other.
   std::int64_t search_ms() const { return 2 * loss_timeout_ms; }
 
   static constexpr std::int64_t kKillMs = 100;
-  // How long the nodes may take to find a coordinator that others have elected, once they are free to.
+  // How long nodes whose votes are free may take to find a coordinator that others have elected.
   static constexpr std::int64_t kFindMs = 400;
   // The longest pause between two attempts of an agent to connect, and the time that the attempt itself takes.
   static constexpr std::int64_t kLongestPauseMs = 2000;

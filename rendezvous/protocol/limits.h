@@ -16,7 +16,7 @@ inline constexpr std::size_t kAgentCheckBytes = 128 * 1024;
 inline constexpr std::size_t kAgentAddressesBytes = 4 * 1024;
 inline constexpr std::size_t kAgentAdmittedBytes = 128 * 1024;
 // | what one node tells all others about the worker that failed first | {kAgentDetailsBytes} | the sender cuts it;
-// longer in a message, it is an error that ends the session. A coordinator remembers it with the verdict of 256
+// longer in a message, it is an error that ends the session. A coordinator remembers it with the result of 256
 // finished jobs: 16 MiB at most |
 inline constexpr std::size_t kAgentDetailsBytes = 64 * 1024;
 // | failures in one list of a message | {kAgentFailures} | the first ones are sent, the cause first; more in a message
@@ -29,10 +29,10 @@ inline constexpr std::size_t kAgentUnansweredKeepAlives = 64;
 inline constexpr std::size_t kPortRanges = 128;
 // | rounds that may be the last one that ran, in one message | {kLastRounds} | with so many nobody is elected |
 inline constexpr std::size_t kLastRounds = 8;
-// | the addresses of an announcement, which goes with a HELLO | {kGossipedBytes} | those behind it are left out |
+// | the addresses in a leader's gossip, which goes with a HELLO | {kGossipedBytes} | those behind it are left out |
 inline constexpr std::size_t kGossipedBytes = 1024;
-// | what a coordinator hands to its successor | {kTransferredBytes} | the hosts that are kept out the longest, and then
-// those that were lost last, are handed over; a successor does not know the others |
+// | what a coordinator transfers to the next leader | {kTransferredBytes} | the hosts that are quarantined the longest,
+// and then those that were lost last, are transferred; the next leader does not know the others |
 inline constexpr std::size_t kTransferredBytes = 64 * 1024;
 // | facts about a hang, of one node, on their way to the coordinator | {kHangEvidenceBytes} | what is known of
 // collectives is left out first, then RAS, outer frames, stacks, and all ranks but the first 256; the sources say so |

@@ -96,8 +96,8 @@ struct WorkerFailure {
   FailureKind kind = FailureKind::kOther;
   std::string host = {};  // of the node; empty: the reader's own
   WorkerStart start = WorkerStart::kFresh;
-  // When its error file was seen, for which its node stopped the round before it had ended: Unix time in milliseconds,
-  // by the node's clock; 0: its node stopped the round for none of its files.
+  // When its error file was seen, if its node stopped the round for that before the worker had ended: Unix time in
+  // milliseconds, by the node's clock; 0: it did not.
   std::int64_t error_file_ms = 0;
 
   // When it failed, as far as is known.
@@ -156,8 +156,7 @@ struct JobResult {
   std::string left_behind = {};
   // The last two attempts failed alike, as further ones would.
   bool is_deterministic = false;
-  // The check before training has excluded this node, which sets it for its own report: it is neither sent nor
-  // recorded.
+  // The check before training has evicted this node, which sets it for its own report: it is neither sent nor recorded.
   bool is_unhealthy = false;
   bool operator==(const JobResult&) const = default;
   static void fields(auto& io, auto& v) {
@@ -196,35 +195,36 @@ struct JobRules {
   std::int64_t replacement_grace_ms = 0;
   ScaleUp scale_up = ScaleUp::kAfter;
   std::int64_t scale_up_after_ms = 1000;
-  int node_losses = 3;  // so many losses within the window keep a node out; 0 or less: no number does
+  int node_losses = 3;  // so many losses within the window quarantine a node; 0 or less: no number does
   std::int64_t loss_window_ms = 600'000;
   std::int64_t quarantine_ms = 300'000;
   int job_losses = 0;  // 0: ten times max_nodes; negative: any number
-  // How long a later round waits for the minimum of nodes; nothing: join_timeout_ms.
+  // How long a later round waits for the minimum of nodes; not set: join_timeout_ms.
   std::optional<std::int64_t> replacement_wait_ms = {};
   // What follows when two attempts in a row fail with the same Crash.
   enum class CrashLoop : std::uint8_t { kStop, kRestart };
   CrashLoop crash_loop = CrashLoop::kStop;
-  // What a coordinator needs to act: nothing, or the promises of more than half of the last round (docs/failover.md);
-  // or nothing, though these were wanted, since no other node could be reached where it would lead.
+  // What a coordinator needs to act: nothing, or the votes of more than half of the last round (docs/failover.md); or
+  // nothing, though votes were wanted, since no other node could be reached where it would lead.
   enum class Failover : std::uint8_t { kOff, kMajority, kUnreachable };
   Failover failover = Failover::kOff;
-  // What follows with kMajority when the coordinator's own node gets SIGTERM. The office is handed over if the other
-  // nodes are enough for a round, else the job ends; or the job ends; or the office is handed over in any case.
+  // What follows with kMajority when the coordinator's own node gets SIGTERM. The leadership is transferred if the
+  // other nodes are enough for a round, else the job ends; or the job ends; or the leadership is transferred in any
+  // case.
   enum class OnLeave : std::uint8_t { kLeadershipTransfer, kEnd, kWait };
   OnLeave on_leave = OnLeave::kLeadershipTransfer;
-  // With kMajority, what proves that the coordinator's process has ended, when its host refuses connections to its
-  // port: that refusal; or nothing does, since a device on the way may refuse them, too.
+  // With kMajority, what proves that the coordinator's process has ended when its host refuses connections to its port:
+  // that refusal; or nothing, since a device on the way may refuse them, too.
   enum class Evidence : std::uint8_t { kRefusal, kNone };
   Evidence failover_evidence = Evidence::kRefusal;
   // Whether the job is watched for a hang, and what follows from one (docs/hangs.md).
   enum class Hang : std::uint8_t { kOff, kReport };
   Hang hang = Hang::kOff;
-  std::optional<std::int64_t> hang_timeout_ms = {};        // nothing: it is learned
-  std::optional<std::int64_t> hang_first_timeout_ms = {};  // before the first progress of a round; nothing: none
-  // With kReport: a hang ends its round, and so many may be followed by another one. Nothing: a hang ends nothing.
+  std::optional<std::int64_t> hang_timeout_ms = {};        // not set: it is learned
+  std::optional<std::int64_t> hang_first_timeout_ms = {};  // before the first progress of a round; not set: none
+  // With kReport: a hang ends its round, and so many may be followed by another one. Not set: a hang ends nothing.
   std::optional<int> hang_restarts = {};
-  // Instead of what else holds, while the rank that has been silent the longest is in one of these sections.
+  // The limits that hold instead while the rank that has been silent the longest is in one of these sections.
   hang::SectionLimits hang_sections = {};
   bool restarts_hangs() const { return hang == Hang::kReport && hang_restarts; }
   bool operator==(const JobRules&) const = default;
@@ -267,7 +267,7 @@ struct Fence {
   static void fields(auto& io, auto& v) { each(io, "birth_ms", v.birth_ms, "term", v.term); }
 };
 
-// What a coordinator hands to its successor. Agents keep it without reading it.
+// What a coordinator transfers to the next leader. Agents keep it without reading it.
 struct Transferred {
   std::uint64_t number = 0;  // a later state has a greater one; 0: there is none. The upper half is the giver's term
   std::string state = {};    // rendezvous/coordinator/transferred_state.h
@@ -292,7 +292,7 @@ struct AgentFacts {
   int losses = 0;                            // how many nodes the job has lost so far
   std::uint64_t membership = 0;              // the round's digest (PrepareRound)
   std::vector<WorkerFailure> failures = {};  // of the round so far
-  std::optional<JobResult> job_result = {};  // the verdict, if the agent has got it already
+  std::optional<JobResult> job_result = {};  // if the agent has got it already
   std::int64_t birth_ms = 0;                 // the birth in the round's fence
   Transferred transferred = {};              // of the order that prepared the round
   bool error_files_wait = false;             // as in PrepareRound
@@ -317,7 +317,7 @@ constexpr auto names_of(AgentFacts::Activity) {
 
 // How far a rank was when its node told of it (docs/progress.md).
 struct ProgressOfRank {
-  std::optional<int> rank = {};  // nothing: one of those of the node that write the same file
+  std::optional<int> rank = {};  // not set: one of the node's ranks that write the same file
   std::optional<std::int64_t> step = {};
   std::optional<std::int64_t> millisteps_per_second = {};
   std::int64_t age_ms = 0;  // since its last sign of progress

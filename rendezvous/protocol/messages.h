@@ -98,7 +98,7 @@ struct NodeJoins {
   std::uint32_t session = 0;    // how many sessions the agent has opened before, if it counts them
   std::string group = {};       // nodes of one group are near each other, as in a rack: the check pairs by it
   std::uint16_t peer_port = 0;  // the port at which it can host the coordinator when that is lost; 0: it cannot
-  // With --training-port: of when it began, or of when its last round had ended.
+  // With --training-port: those of when it began, or of when its last round had ended.
   std::optional<TrainingPorts> training_ports = {};
   bool operator==(const NodeJoins&) const = default;
   static void fields(auto& io, auto& v) {
@@ -144,8 +144,8 @@ struct WorkerFailed {
   static constexpr FrameType kType = FrameType::kWorkerFailed;
   RoundNumber round = 0;
   WorkerFailure failure;
-  // It has not ended, but has written its error file, for which its node stops the others. What has become of it says
-  // NodeStopped.
+  // The worker has not ended, but has written its error file, for which its node stops the others. NodeStopped says
+  // what has become of it.
   bool is_uncertain = false;
   bool operator==(const WorkerFailed&) const = default;
   static void fields(auto& io, auto& v) {
@@ -181,7 +181,7 @@ struct NodeStopped {
   std::vector<WorkerFailure> failures;
   // The crash of the first failure, if it is one that may repeat and the node has found out.
   std::optional<Crash> crash = {};
-  // The rank of a worker for whose error file the node had stopped the round, and that has not failed.
+  // The rank of a worker for whose error file the node had stopped the round, and which has not failed.
   std::optional<int> false_alarm = {};
   std::optional<TrainingPorts> training_ports = {};  // as in NodeJoins
   bool operator==(const NodeStopped&) const = default;
@@ -205,13 +205,13 @@ struct NodeLeaves {
     io.if_set("ordered", v.ordered);
   }
 };
-// Why the node leaves, for its own verdict: "stopped by SIGTERM".
+// Why the node leaves, for its own job result: "stopped by SIGTERM".
 std::string why_it_left(const NodeLeaves& message);
 // How long a node may take to gather its details of the first failure. The end of a job waits so long for a node that
 // has lost its session before it could send them.
 inline constexpr std::int64_t kDetailsMs = 2000;
 
-// The node has the verdict, and waits for Dismiss.
+// The node has the job result, and waits for Dismiss.
 struct JobResultHeard {
   static constexpr FrameType kType = FrameType::kJobResultHeard;
   // Details of the worker that failed first, if it ran on this node, for every node's report. The coordinator does not
@@ -220,8 +220,8 @@ struct JobResultHeard {
   bool operator==(const JobResultHeard&) const = default;
   static void fields(auto& io, auto& v) { io.if_set("details", v.details, bounds::kDetails); }
 };
-// The node has the PrepareRound of this round, and will speak of the round to every later coordinator. It is sent where
-// the coordinator counts promises.
+// The node has the PrepareRound of this round, and will tell every later coordinator of the round. It is sent where the
+// coordinator counts votes.
 struct RoundHeard {
   static constexpr FrameType kType = FrameType::kRoundHeard;
   RoundNumber round = 0;
@@ -328,14 +328,14 @@ struct PrepareRound {
   std::string admits = {};
   Fence fence = {};              // the same on all nodes of the round
   Transferred transferred = {};  // what the node reports to a coordinator that takes the round over
-  // The coordinator counts promises, and needs a quorum of these rounds to run this one: one of them is the last that
-  // ran. Empty: it counts none, or no round has run.
+  // The coordinator counts votes, and needs a quorum of these rounds to run this one: one of them is the last that ran.
+  // Empty: it counts none, or no round has run.
   std::vector<Round> before = {};
-  // The node rank of the node that hosts the coordinator; nothing: it is on none of the round's.
+  // The node rank of the node that hosts the coordinator; not set: it is on none of the round's nodes.
   std::optional<int> host_rank = {};
-  // Who may host the coordinator when this one is lost, in the order in which they are to be asked.
+  // The processes that may host the coordinator when this one is lost, in the order in which they are to be asked.
   std::vector<NextLeader> next_leaders = {};
-  // A refused connection to the coordinator's own door proves that its process has ended.
+  // A refused connection to the coordinator's own peer port proves that its process has ended.
   bool refusal_is_proof = true;
   // No error file stops a round before its worker has ended: there was a false alarm.
   bool error_files_wait = false;
@@ -388,8 +388,8 @@ struct StopWorkers {
   // With `hangs`: not all stacks of this node's workers could be read. They get SIGABRT first, by which Python tells
   // its stack itself (PYTHONFAULTHANDLER).
   bool aborts = false;
-  // With `hangs`: recorders of the round's ranks were not had, and can be by /exception_dump in the round's store. No
-  // node signals its workers before they have had the time to dump.
+  // With `hangs`: recorders of the round's ranks are missing, and can be got by /exception_dump in the round's store.
+  // No node signals its workers before they have had the time to dump.
   bool dumps = false;
   bool operator==(const StopWorkers&) const = default;
   static void fields(auto& io, auto& v) {
@@ -405,7 +405,7 @@ struct EndJob {
   bool operator==(const EndJob&) const = default;
   static void fields(auto& io, auto& v) { io("verdict", v.job_result); }
 };
-// Every node has the verdict: this node may end.
+// Every node has the job result: this node may end.
 struct Dismiss {
   static constexpr FrameType kType = FrameType::kDismiss;
   std::string details = {};  // those of a JobResultHeard, if one had any
@@ -453,11 +453,11 @@ struct Rejected {
   static constexpr FrameType kType = FrameType::kRejected;
   enum class Why : std::uint8_t {
     kRoundWentOn,  // its workers belong to a round that is over: they must be gone before it joins again
-    kJobEnding,    // the job of this name has its verdict; a new one can begin when all nodes have got it
+    kJobEnding,    // the job of this name has its result; a new one can begin when all nodes have got it
     kTermsDiffer,  // it was started with other --nnodes, --node_unit or --max-restarts
     kRankTaken,    // another node, which is alive, has the claimed rank
     kQuarantined,  // it was lost too often
-    kEvicted,      // the check before training found it unfit, or it is out for a hang
+    kEvicted,      // the check before training found it unhealthy, or it was evicted for a hang
     kTooMany,      // the job has as many nodes as a coordinator serves
   };
   Why why = Why::kJobEnding;
@@ -473,7 +473,7 @@ struct Rejected {
 constexpr auto names_of(Rejected::Why) {
   return std::array{"round-went-on", "job-ending", "terms-differ", "rank-taken", "kept-out", "excluded", "too-many"};
 }
-// To a node that is not in the round that is prepared: it may have to testify that it has heard of it. Answered by
+// To a node that is not in the round that is prepared: its voter state may have to tell of that round. Answered by
 // RoundHeard.
 struct NextRound {
   static constexpr FrameType kType = FrameType::kNextRound;
@@ -485,7 +485,7 @@ struct NextRound {
     io("before", v.before, at_most(limits::kLastRounds));
   }
 };
-// This coordinator never acts again: whoever has promised it support is free. The session ends.
+// This coordinator never acts again: the votes of its voters are free. The session ends.
 struct Resigned {
   static constexpr FrameType kType = FrameType::kResigned;
   std::string why = {};     // as a clause
@@ -521,7 +521,7 @@ struct CollectEvidence {
     io("within_ms", v.within_ms, bounds::kMs);
   }
 };
-// Every node tells its user that the job hangs, that nobody would notice, or what is tried before the verdict.
+// Every node tells its user that the job hangs, that no hang can be noticed, or what is tried before the verdict.
 struct HangTold {
   static constexpr FrameType kType = FrameType::kHangTold;
   enum class What : std::uint8_t {
@@ -532,7 +532,7 @@ struct HangTold {
   RoundNumber round = 0;
   What what = What::kVerdict;
   std::int64_t silent_ms = 0;
-  std::string text = {};    // lines for the screen; with kContinues a clause: who is stopped
+  std::string text = {};    // lines for the screen; with kContinues a clause that names the stopped ranks
   std::string report = {};  // of a verdict: JSON (docs/hangs.md)
   bool is_stopped = false;  // with kContinues: this node sends its workers SIGCONT
   bool operator==(const HangTold&) const = default;
@@ -564,7 +564,7 @@ struct HangOver {
   }
 };
 constexpr auto names_of(HangOver::Why) { return std::array{"recovered", "withdrawn"}; }
-// Takes the place of what PrepareRound has brought for a coordinator that takes the round over.
+// Takes the place of PrepareRound::transferred.
 struct KeepState {
   static constexpr FrameType kType = FrameType::kKeepState;
   RoundNumber round = 0;

@@ -41,7 +41,7 @@ class Reader {
  public:
   // Returns false if the bytes are of another protocol, or too many.
   bool add(Bytes bytes);
-  // Whether a whole message has arrived. request() and answer() return nothing before that, or if it cannot be read.
+  // Whether a whole message has arrived. request() and answer() are empty before that, or if it cannot be read.
   bool complete() const;
   std::optional<Request> request() const;
   std::optional<Answer> answer() const;

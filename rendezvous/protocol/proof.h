@@ -15,12 +15,12 @@ namespace elastic::protocol {
 using Key = std::array<std::uint8_t, 32>;
 Key key_of(std::string_view secret);
 
-// The key that gives access to a job's status by HTTP, which is not encrypted: 64 hex digits. Who intercepts it can see
+// The key that gives access to a job's status by HTTP, which is not encrypted: 64 hex digits. An eavesdropper can see
 // the status, but cannot join the job. Empty for an empty secret.
 std::string status_key(std::string_view secret);
 
 // What an operator's order by HTTP has in its header: 64 hex digits, which prove that its sender knows the secret, for
-// this challenge and this target alone. Who intercepts it learns nothing that orders anything else, or this again.
+// this challenge and this target alone. An eavesdropper learns nothing that orders anything else, or this again.
 std::string order_proof(std::string_view secret, std::string_view challenge, std::string_view target);
 // Whether `sent` is that proof. Compares in constant time.
 bool proves_order(std::string_view sent, std::string_view secret, std::string_view challenge, std::string_view target);

@@ -16,11 +16,11 @@ class Admission {
 
   // Admits all addresses.
   Admission() = default;
-  // Admits these numeric addresses, in any notation, and loopback addresses. `whose` they are: those of the round's
+  // Admits these numeric addresses, in any notation, and loopback addresses. `whose`: they are those of the round's
   // nodes, or of this host alone.
   explicit Admission(const std::vector<std::string>& addresses, Whose whose = Whose::kRound);
 
-  // An empty address, which is that of a peer who has disconnected already, is admitted.
+  // An empty address, which is that of a peer that has disconnected already, is admitted.
   bool admits(std::string_view address) const;
   // Why an address is not admitted, as a clause, and what to do if it should be.
   std::string why_not() const;

@@ -112,7 +112,7 @@ class Decoder {
   enum class Field : std::uint8_t { kKey, kExpected, kValue, kNumber, kNonce, kKeys, kPairs };
   static std::span<const Field> fields_of(Op op);
 
-  // Each consumes what it can from `bytes`. False or nothing means that more bytes are needed, or that it was refused.
+  // Each consumes what it can from `bytes`. False or an empty result: more bytes are needed, or it was refused.
   bool take_command(Bytes& bytes);
   bool take_hello(Bytes& bytes);
   bool begin_command(Bytes& bytes);

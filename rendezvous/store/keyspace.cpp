@@ -414,7 +414,7 @@ void Keyspace::check_waits() const {
       ELASTIC_CHECK(wait != waits_.end() && waiter.place < wait->second.places.size());
       const Place& place = wait->second.places[waiter.place];
       ELASTIC_CHECK(place.key == &awaited && &*place.waiter == &waiter);
-      // A key that is set wakes all who wait for it, except where a BARRIER counts callers in it.
+      // A key that is set wakes all clients that wait for it, except where a BARRIER counts callers in it.
       ELASTIC_CHECK(waiter.what == WaitsFor::kAllThere || !values_.contains(key) || counted(key, 0, "BARRIER"));
     }
   }

@@ -73,7 +73,7 @@ class Keyspace {
       }
     }
   }
-  // Whether a key is set, and the first bytes of its value: all of them if it is short. Nothing where it is not set.
+  // Whether a key is set, and the first bytes of its value: all of them if it is short. Empty if it is not set.
   bool has_key(std::string_view key) const { return values_.contains(key); }
   std::optional<std::string_view> beginning_of(std::string_view key) const {
     const auto found = values_.find(key);

@@ -76,8 +76,8 @@ class Server final : private Outbox {
   // that look for it dump their flight recorders, and end some minutes later. It names rank -1, for none has timed out.
   void ask_for_dumps();
 
-  // Who waits for which keys, and who has come to the init of a group that somebody waits in. It takes longer the more
-  // clients wait, not the more keys there are.
+  // The clients that wait, with their keys, and the ranks that have come to the init of a group in which a client
+  // waits. It takes longer the more clients wait, not the more keys there are.
   StoreView view(int world_size) const;
 
  private:
@@ -138,7 +138,7 @@ class Server final : private Outbox {
   std::vector<Connection*> woken_;  // other clients that got replies by the commands being carried out
   Connection* serving_ = nullptr;   // the client whose commands are being carried out
   ClientId last_client_ = kNobody;
-  Replies to_nobody_;        // to what we set ourselves, which has none
+  Replies to_nobody_;        // to what this process sets itself, which has none
   std::size_t sending_ = 0;  // how many connections have replies that no slice contains yet
   // The sum of all connections' transit_bytes. Each is as old as its connection's last request, and replies may have
   // been read since: before the bound is applied a sum that exceeds it is computed again.

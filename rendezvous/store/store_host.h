@@ -30,7 +30,7 @@ class StoreHost {
   // With kAtEndpoint: a client has connected to the coordinator's port. Between two rounds it is closed.
   void adopt(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
-  // What the round's store knows of who waits (Server::view); nothing if it is not here.
+  // What the round's store knows of the clients that wait (Server::view); empty if the store is not here.
   std::optional<StoreView> view(int world_size) const;
 
   // Server::ask_for_dumps(), if the round's store is here.

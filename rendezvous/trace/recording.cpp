@@ -13,7 +13,7 @@ namespace elastic::coordinator {
 
 using namespace protocol;
 
-// --- The lists of fields of what a coordinator gets, which does not know that it is recorded. -------------
+// --- The lists of fields of a coordinator's events. The coordinator knows of no recording. -------------
 
 constexpr auto names_of(const Event&) {
   return std::array{

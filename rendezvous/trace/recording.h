@@ -57,7 +57,7 @@ struct RecordedEvent {
     io.one_of("event", v.event);
   }
 };
-// A line after the first. Another head begins the recording of another coordinator, which this process had later.
+// A line after the first. Another head begins the recording of a later coordinator of this process.
 using RecordedLine = std::variant<RecordedEvent, CheckAnswer, RecordingHead>;
 
 // The members of a line, without the format and version of a first one.

@@ -174,12 +174,12 @@ std::string Replay::last_line() const {
   return line.dump() + "\n";
 }
 
-// Of the other effects, CheckJudged stands in the recording already, and OrderAnswered in a note; Ask is an empty
-// answer to a keep-alive, and what comes of TryPeerPort is an event.
+// Of the other effects, CheckJudged is in the recording already, and OrderAnswered in a note. Ask is an empty answer to
+// a keep-alive, and the result of TryPeerPort is an event.
 Json told_in(const Effects& effects) {
   struct Told {
     Json entry;
-    std::string text;  // of the entry before it says to whom
+    std::string text;  // the entry without its receivers
     Json to = Json::array();
   };
   std::vector<Told> all;

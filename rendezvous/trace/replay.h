@@ -26,21 +26,21 @@ struct SourceLine {
   std::string text;      // without its newline
   bool is_whole = true;  // it had a newline
 };
-// Returns the next line; nothing after the last one. A line longer than limits::kRecordingLineBytes may be cut.
+// Returns the next line; empty after the last one. A line longer than limits::kRecordingLineBytes may be cut.
 using LineSource = std::function<std::optional<SourceLine>()>;
 
-// Feeds a coordinator the recorded events of another one, and tells what it decides, as lines of JSON. The same
+// Feeds the recorded events of a coordinator to another one, and returns what that decides, as lines of JSON. The same
 // recording always gives the same lines. docs/observing.md lists their members.
 class Replay {
  public:
   struct Step {
-    // Another coordinator begins, and nothing else has happened: the last line of the one before, and the first one of
-    // this. Empty: it is an event.
+    // Another coordinator begins, without an event: the last line of the one before, and the first one of this. Empty:
+    // the step is an event.
     std::string begins;
     RecordedEvent told;
     coordinator::Effects effects;
     bool is_quiet = false;          // a keep-alive or a deadline without effects
-    std::int64_t quiet_before = 0;  // how many of those came since the step before that is not
+    std::int64_t quiet_before = 0;  // how many such steps came since the last other one
   };
 
   // `name` names the recording in errors: "run.jsonl".
@@ -51,12 +51,12 @@ class Replay {
 
   // Reads the first line, and returns that of the replay; to be called first. Fails if it is not that of a recording.
   Result<std::string> begin();
-  // The next event, or the next coordinator; nothing after the last one. Fails on a line that is wrong, which the error
-  // names. Nothing can be read after a failure.
+  // The next event, or the next coordinator; empty after the last one. Fails on a wrong line, which the error names.
+  // Nothing can be read after a failure.
   Result<std::optional<Step>> next();
-  // What is printed of the step that was read last, each line with its newline; nothing of a quiet one.
+  // The lines, with their newlines, for the step that was read last; empty for a quiet one.
   std::string text(const Step& step) const;
-  // The line behind the last step of a coordinator: how it ended.
+  // The line after a coordinator's last step: how it ended.
   std::string last_line() const;
 
   // The number of the line that was read last, counted from 1.
@@ -78,10 +78,10 @@ class Replay {
   std::int64_t born_ms_ = 0;
   std::int64_t quiet_ = 0;
   std::unique_ptr<coordinator::Coordinator> coordinator_;
-  std::optional<Error> answer_error_;  // the recorded answers are not those that the check is asked for
+  std::optional<Error> answer_error_;  // the recorded answers do not match what the check is asked
 };
 
-// Whom a coordinator tells what, and whose sessions it closes: a list. Nodes that get the same message are one entry.
+// The messages and closed sessions of these effects, as a list. Nodes that get the same message are one entry.
 Json told_in(const coordinator::Effects& effects);
 
 }  // namespace elastic::trace

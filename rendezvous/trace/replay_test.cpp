@@ -67,7 +67,7 @@ std::string failing_job() {
   return job.recording;
 }
 
-// A check that finds node 1 unfit the first time.
+// A check that finds node 1 unhealthy the first time.
 class OnceUnhealthy : public health::CheckPlan {
  public:
   int phases(const std::vector<health::CheckNode>& nodes, const health::CheckRules&) const override {

@@ -19,7 +19,7 @@ using discovery::Tried;
 // The limit for one address. The next attempt begins with all addresses again.
 constexpr std::int64_t kConnectMs = 2'000;
 constexpr std::int64_t kSilenceMs = 1'000;
-// Whatever a stale entry leads to has so long to answer.
+// How long the server behind an entry that may be stale has to answer.
 constexpr std::int64_t kFirstBytesMs = 2'500;
 
 }  // namespace
@@ -62,7 +62,7 @@ void CoordinatorConnection::connect(const MeetingPlace::Known& known) {
 void CoordinatorConnection::connect_to(At at) {
   disconnect();
   at_peer_port_ = true;
-  // Another node's door may have led here, by address.
+  // Another node's peer port may have redirected to this node, by address.
   const bool leads_here =
       peer_port_ && at.port == peer_port_->port() && std::ranges::all_of(at.addresses, net::is_ours);
   is_own_peer_port_ = at.is_own_peer_port || leads_here;
@@ -76,7 +76,7 @@ void CoordinatorConnection::withdraw(std::function<void()> done) {
   place_->withdraw(std::move(done));
 }
 
-// The door of a node that hosts the coordinator at the meeting place is that.
+// If this node hosts the coordinator by the endpoint or the file, that coordinator's port is its peer port.
 std::uint16_t CoordinatorConnection::peer_port() const {
   if (!settings_.has_peer_port) return 0;
   if (const CoordinatorServer* server = place_->server()) return server->port();
@@ -135,7 +135,7 @@ void CoordinatorConnection::found(MeetingPlace::Way way) {
     return handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_), way_.problem));
   }
   trying_ = !way_.addresses.empty() && !way_.ports.empty();
-  // It may lead to this node's door.
+  // The way may lead to this node's own peer port.
   is_own_peer_port_ = peer_port_ && trying_ && way_.ports == std::vector{peer_port_->port()} &&
                       std::ranges::all_of(way_.addresses, net::is_ours);
   if (is_own_peer_port_) way_.addresses = {kLoopback};
@@ -179,7 +179,7 @@ void CoordinatorConnection::judge(const Target& target, const std::string& probl
 void CoordinatorConnection::note_session() {
   ended(Tried::kAnswered);
   session_at_ = reached_;
-  // The meeting place's own server is attended to since it was opened.
+  // on_hosting was called for discovery's own server when that was opened.
   if (!is_own_peer_port_ || !peer_port_ || std::exchange(peer_port_hosts_, true)) return;
   if (peer_port_->is_peer_port()) {
     log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));

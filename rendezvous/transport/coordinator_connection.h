@@ -23,19 +23,19 @@
 
 namespace elastic::transport {
 
-// A node's connection to the coordinator, one at a time. It also owns the coordinator if this node hosts it, which the
-// meeting place decides at each attempt.
+// A node's connection to the coordinator, one at a time. It also owns the coordinator if this node hosts it, which
+// discovery (the endpoint or the file) decides at each attempt.
 class CoordinatorConnection {
  public:
   struct Handlers {
     // `local` says that the coordinator is in this process.
     std::function<void(bool local)> on_connected;
-    // `has_refused`: the place of the last session with a coordinator has refused the connection (note_session()).
+    // `has_refused`: the address of the last session with a coordinator has refused the connection (note_session()).
     std::function<void(std::string why, bool has_refused)> on_broken;
     std::function<void(std::span<const std::uint8_t>)> on_received;
     // The coordinator listens in this process from now on.
     std::function<void(CoordinatorServer&)> on_hosting = {};
-    // This node's door is open, through which it may come to host the coordinator.
+    // This node's peer port is open, at which it can come to host the coordinator.
     std::function<void(CoordinatorServer&)> on_peer_port = {};
     // Called instead of on_broken, before the first connection, if no further attempt can succeed. `why` is a clause.
     std::function<void(std::string why)> on_hopeless = {};
@@ -48,30 +48,30 @@ class CoordinatorConnection {
 
   // Answered by on_connected or on_broken, in a later turn of the loop.
   void connect(const MeetingPlace::Known& known);
-  // The same, at this node's own door or that of another one.
+  // The same, at this node's own peer port or that of another node.
   struct At {
     std::vector<std::string> addresses;  // numeric
     std::uint16_t port = 0;
     bool is_own_peer_port = false;
   };
   void connect_to(At at);
-  // The present connection is a session with the job's coordinator. A refusal proves the death of that only where it
-  // was reached: another address of it may lead to another host from here.
+  // The present connection is a session with the job's coordinator. Only a refusal at this very address proves the
+  // coordinator's death: another address of it may lead to another host from here.
   void note_session();
-  // The present connection leads to where that was.
+  // The present connection leads to the address of the last session.
   bool is_at_session_place() const { return is_session_place(reached_); }
-  // Whoever has no job yet where the present connection leads may begin it there.
+  // The job may be begun where the present connection leads, if it is not there yet.
   bool may_begin() const { return way_.may_begin; }
-  // It leads, or was to lead, to a further host of the endpoint, which need not be there.
+  // The present connection leads, or was to lead, to a further host of the endpoint, which need not be there.
   bool is_further() const { return way_.is_further; }
-  // The port of this node's door; 0: it has none. It is open from the first connection on.
+  // The number of this node's peer port, which is open from the first connection on; 0: it has none.
   std::uint16_t peer_port() const;
   // What this node's agent knows of the coordinator.
   void set_peer_port(const PeerPortIs& peer_port);
-  // Closes the connection. No handler is called for it any more. `is_stranger`: what has answered is not to be asked.
+  // Closes the connection. No handler is called for it any more. `is_stranger`: the server there is not of this job.
   void disconnect(bool is_stranger = false);
   void write(std::span<const std::uint8_t> bytes);
-  // See MeetingPlace. What leads to a job that others go on with is left to them.
+  // See MeetingPlace. The entry of a job that goes on elsewhere is left to its other nodes.
   void withdraw(std::function<void()> done);
   bool hangs() const { return place_->hangs(); }
 
@@ -102,9 +102,9 @@ class CoordinatorConnection {
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
-  // The attempt at the meeting place has ended.
+  // The attempt at the endpoint or by the file has ended.
   void ended(discovery::Tried how);
-  // The same, in vain, and why; the attempt at a door likewise.
+  // The same without success, and why; also for an attempt at a peer port.
   void in_vain(discovery::Tried how, const std::string& why, bool has_refused = false);
   // If no answer comes within a second, asks whether a PyTorch store listens there.
   void probe_if_silent();
@@ -119,11 +119,11 @@ class CoordinatorConnection {
   protocol::AgentId own_;
   std::unique_ptr<CoordinatorServer> peer_port_;  // unless place_ has a server
   PeerPortIs peer_port_is_;
-  const CoordinatorServer* told_ = nullptr;  // to whom peer_port_is_ was said
-  bool peer_port_hosts_ = false;             // this node's agent has had a session at its own door
-  bool at_peer_port_ = false;                // the present attempt leads to a door
-  bool is_own_peer_port_ = false;            // and to this node's
-  MeetingPlace::Known known_;                // of the present attempt at the meeting place
+  const CoordinatorServer* told_ = nullptr;  // the server that has got peer_port_is_
+  bool peer_port_hosts_ = false;             // this node's agent has had a session at its own peer port
+  bool at_peer_port_ = false;                // the present attempt leads to a peer port
+  bool is_own_peer_port_ = false;            // and to this node's own
+  MeetingPlace::Known known_;                // of the present attempt by discovery
   MeetingPlace::Way way_;
   std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;
@@ -134,17 +134,17 @@ class CoordinatorConnection {
   std::unique_ptr<net::Stream> stream_;
   net::Timer dialling_;
   net::Timer silence_;      // PyTorch's store accepts the connection and sends nothing
-  net::Timer first_bytes_;  // so may whatever a stale entry leads to
+  net::Timer first_bytes_;  // the server behind a stale entry may do the same
   std::unique_ptr<StoreProbe> probe_;
   // Checks the first bytes if a stale entry may lead to another kind of server, until the first frame has come.
   std::unique_ptr<protocol::FrameReader> first_frame_;
   std::unique_ptr<MungeExchange> exchange_;
   std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
-  bool trying_ = false;                 // the meeting place is still to be told how the present attempt ends
-  bool is_answered_ = false;            // the present attempt, by the first frame
+  bool trying_ = false;                 // discovery is still to be told how the present attempt ends
+  bool is_answered_ = false;            // the first frame of the present attempt has come
   bool all_refused_ = true;             // every target so far has refused the connection
-  bool session_place_refused_ = false;  // the present attempt was refused there
+  bool session_place_refused_ = false;  // the address of the last session has refused the present attempt
 };
 
 }  // namespace elastic::transport

@@ -24,7 +24,7 @@
 namespace elastic::transport {
 namespace {
 
-// Service's event for connections that are not those of an agent of this job. So many of them are logged as warnings.
+// Service's event for connections that are not those of an agent of this job. kTold of them are logged as warnings.
 constexpr std::string_view kStranger = "stranger";
 constexpr std::size_t kTold = 32;
 
@@ -249,7 +249,7 @@ void CoordinatorServer::tell(const Log& line) {
   Json fields = line.fields.is_null() ? Json::object() : line.fields;
   if (!is_for_only_node()) fields.set("job", line.job);
   log::Level level = is_news || coordinator::is_warning(line.event) ? log::Level::kWarning : log::Level::kInfo;
-  // The only node says both in its own words. The end is logged here for programs only.
+  // The agent of the only node logs both itself. The end is logged here for programs only.
   if (is_for_only_node()) {
     if (line.event == coordinator::kRoundFormed) return;
     if (line.event == coordinator::kJobEnds) level = log::Level::kDebug;

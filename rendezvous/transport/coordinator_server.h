@@ -24,8 +24,8 @@
 
 namespace elastic::transport {
 
-// What listens at an endpoint: Service on sockets, for any number of jobs. Or it listens nowhere, for the only node of
-// a job, which is in this process.
+// A Service on sockets, for any number of jobs. Or it listens nowhere and serves the only node of a job, which is in
+// this process.
 class CoordinatorServer {
  public:
   struct Settings {
@@ -50,22 +50,22 @@ class CoordinatorServer {
   CoordinatorServer(const CoordinatorServer&) = delete;
   CoordinatorServer& operator=(const CoordinatorServer&) = delete;
 
-  // The coordinator of a job of one node, whose agent has a connection without a socket: it gets what comes on it by
-  // `agent`, also while connect() or receive() has not returned.
+  // The coordinator of a job of one node, whose agent has a connection without a socket. `agent` gets what comes on it,
+  // also while connect() or receive() has not returned.
   static std::unique_ptr<CoordinatorServer> for_only_node(net::Loop& loop, const std::string& job,
                                                           protocol::AgentId own, net::Stream::Handlers agent);
-  // That agent begins its connection, once; and sends on it.
+  // That agent begins its connection, once, and sends bytes on it.
   void connect();
   void receive(std::span<const std::uint8_t> bytes);
-  // It is done with it. The coordinator, which ends with its only node, does not hear of that.
+  // That agent has left its connection. The coordinator, which ends with its only node, does not hear of that.
   void disconnect() { only_connection_ = 0; }
 
-  // What the node's agent knows of the coordinator, if this is its door.
+  // What the node's agent knows of the coordinator, if this is its peer port.
   void set_peer_port(const PeerPortIs& peer_port) { on(peer_port); }
   // The agent in this process has ended in order; the server stays for other nodes.
   void agent_has_ended() { on(AgentEnded{}); }
-  // After that: this signal tells the process to end. Each coordinator here hands its job over, or ends it; then the
-  // server becomes idle, if it only_ends().
+  // After agent_has_ended(): this signal tells the process to end. Each coordinator here transfers its leadership, or
+  // ends its job. Then the server becomes idle, if it only_ends().
   void leave(int signal) { on(ProcessLeaves{signal}); }
   bool only_ends() const { return service_.only_ends(); }
 
@@ -82,7 +82,6 @@ class CoordinatorServer {
   }
   // It serves jobs with other names.
   bool has_other_jobs(const std::string& job) const { return service_.jobs() > (serves(job) ? 1U : 0U); }
-  // The status of its jobs.
   status::Coordinator status() const;
   // Carries out an operator's order in a job; an empty name is that of the only job.
   coordinator::OrderAnswered order(const std::string& job, coordinator::OperatorOrder order);
@@ -96,11 +95,10 @@ class CoordinatorServer {
   bool is_peer_port() const { return service_.is_peer_port(); }
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
-  // It has a coordinator of this job.
   bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
-  // What it has to announce of this job where the nodes meet, as HELLO; nothing if there is nothing.
+  // The gossip of this job's leader, as HELLO; empty: there is none.
   std::optional<protocol::Introduction> gossip(const std::string& job) const;
-  // What the file says of this job by which its nodes find each other; nothing: its leader is not here.
+  // The job's entry for the file of discovery; empty: its leader is not here.
   std::optional<discovery::Entry> entry(const std::string& job) const;
   // The job goes on, or may, with a coordinator elsewhere.
   bool leaves_to_others(const std::string& job) const { return service_.leaves_to_others(job); }
@@ -113,7 +111,6 @@ class CoordinatorServer {
   bool has_visitors() const { return service_.jobs() > 0; }
   // There is no connection, and everything was sent.
   bool is_idle() const { return service_.connections() == 0 && lingering_.empty(); }
-  // Called when it has become idle.
   void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
 
  private:
@@ -135,7 +132,7 @@ class CoordinatorServer {
   void plan_timer();
   void tell(const Log& line);
   void tell_if_idle();
-  // It is that of a job of one node.
+  // This is the server of a job of one node.
   bool is_for_only_node() const { return only_agent_.on_data != nullptr; }
   // The time of service_, in milliseconds.
   std::int64_t now_ms() const;

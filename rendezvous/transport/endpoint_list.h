@@ -26,7 +26,7 @@ class EndpointList {
   // The port that the list gives this host, if it is one of the further ones.
   std::optional<std::uint16_t> own_port() const { return own_port_; }
 
-  // Whom the next attempt asks; nothing: the first host.
+  // The host that the next attempt asks; empty: the first one.
   std::optional<MeetingSettings::Host> next();
 
  private:

@@ -21,7 +21,8 @@ EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, p
 void EndpointPlace::find(const Known& known, OnFound on_found) {
   const bool belongs = known.belongs;
   const std::uint64_t attempt = ++attempt_;
-  // A node of a round has a door, by which it may be elected. A second coordinator beside that would split the votes.
+  // A node of a round has a peer port, at which it may be elected. A second coordinator beside it would split the
+  // votes.
   may_begin_ = !(belongs && settings_.has_peer_port);
   if (belongs && reached_) first_port_ = *reached_;
   if (!belongs && reached_) first_port_ = port_after(*reached_);
@@ -74,7 +75,7 @@ std::vector<std::string> EndpointPlace::ways_home(std::vector<std::string> resol
   return out;
 }
 
-// The door is found by others at the endpoint's port if that names this host.
+// Other nodes find the peer port at the endpoint's port if the endpoint names this host.
 std::vector<std::uint16_t> EndpointPlace::peer_ports() const {
   if (const auto port = list_.own_port()) return *port == settings_.port ? ports_from(*port) : std::vector{*port};
   return {};

@@ -179,7 +179,7 @@ class Lock {
   bool taken_ = false;
 };
 
-// Replaces the entry. The lock is held, and the expected one was there.
+// Replaces the entry. The caller holds the lock and has found the expected entry.
 Outcome replace(const std::string& path, const Lock& lock, const std::string& before, const std::string& job,
                 const std::string& desired) {
   const auto after = discovery::file_with_entry(before, job, desired);

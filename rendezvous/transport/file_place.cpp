@@ -63,7 +63,7 @@ void FilePlace::stop() {
 }
 
 void FilePlace::tried(discovery::Tried how) {
-  // Each host may have a bridge of the same address, where nobody listens here.
+  // Each host may have a bridge with the same address, and on this host nobody listens there.
   const bool is_misled = how == discovery::Tried::kRefused && is_own_address_of_another_;
   perform(discovery_.tried(is_misled ? discovery::Tried::kSilent : how, wall_clock_ms()));
 }
@@ -193,7 +193,7 @@ void FilePlace::perform(const Keeper::Read&) {
 }
 
 void FilePlace::perform(const Keeper::Write& effect) {
-  // It may have lost its votes since the file was read, and the job have ended elsewhere.
+  // The leader may have lost its votes since the file was read, and the job may have ended elsewhere.
   if (!is_withdrawn_ && !own_entry()) return;
   has_written_ = true;
   is_asking_ = true;

@@ -66,7 +66,7 @@ class FilePlace : public MeetingPlace {
   Discovery discovery_;
   OnFound on_found_;
   std::uint64_t attempt_ = 0;
-  bool is_own_address_of_another_ = false;  // what was found last is on another host, and this one has its address, too
+  bool is_own_address_of_another_ = false;  // the last place is on another host, and this one has its address, too
 
   const protocol::AgentId own_;
   Keeper keeper_;
@@ -76,7 +76,7 @@ class FilePlace : public MeetingPlace {
   GossipVisits visits_;
   net::Resolver visit_resolver_;
   bool is_asking_ = false;    // keeping_ has not answered
-  bool looks_again_ = false;  // as soon as it has
+  bool looks_again_ = false;  // once keeping_ has answered
   bool has_written_ = false;
   bool is_withdrawn_ = false;  // or about to be
   std::function<void()> on_withdrawn_;

@@ -9,7 +9,7 @@
 namespace elastic::transport {
 namespace {
 
-// Where the endpoint leads to this process alone, its name is looked up that much more seldom: it may change.
+// So many look-ups of an endpoint that leads to this process alone are left out, but not all: it may change.
 constexpr int kRests = 10;
 
 }  // namespace

@@ -14,9 +14,9 @@
 
 namespace elastic::transport {
 
-// As long as this process has the coordinator of its node's job, tells that to whatever listens at the endpoint,
-// several times in each loss timeout, unless the endpoint leads here. A host that comes back under the endpoint's name,
-// and knows nothing of the job, would begin it anew.
+// While this process has the coordinator of its node's job, gossips about it to whatever listens at the endpoint,
+// several times in each loss timeout, unless the endpoint leads here. Otherwise a host that comes back under the
+// endpoint's name, and knows nothing of the job, would begin it anew.
 class GossipSender {
  public:
   // `settings` must outlive it.
@@ -32,7 +32,7 @@ class GossipSender {
   MeetingPlace::Leader leader_;
   MeetingPlace::Secret secret_;
   net::Timer timer_;
-  int rests_ = 0;  // looks that are left out
+  int rests_ = 0;  // look-ups that are left out
   GossipVisits visits_;
   net::Resolver resolver_;
 };

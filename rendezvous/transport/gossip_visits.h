@@ -15,15 +15,15 @@
 
 namespace elastic::transport {
 
-// Connections on which announcements are made, one to an address and port at a time. Destroying it ends them all.
+// Connections that carry gossip, one to an address and port at a time. Destroying it ends them all.
 class GossipVisits {
  public:
-  // What to announce, asked for when a connection is there; nothing: there is nothing any more.
+  // What to gossip, asked for when a connection is there; empty: there is nothing any more.
   using What = std::function<std::optional<protocol::Introduction>()>;
 
   explicit GossipVisits(net::Loop& loop) : loop_(loop) {}
 
-  // Announces it at each of these addresses, unless that is under way there, or too many visits are. A host that takes
+  // Gossips at each of these addresses, unless a visit there, or too many elsewhere, are under way. A host that takes
   // the connection and does not answer within a second is given up by the next call.
   void go(const std::vector<std::string>& addresses, std::uint16_t port, const std::string& secret, const What& what);
   void end_all() { visits_.clear(); }

@@ -1,4 +1,4 @@
-// What a server does with announcements, by real connections.
+// What a server does with leader gossip, over real connections.
 #include "rendezvous/transport/gossip_visits.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kPatienceMs = 10'000;
 
-// A process that has announced its coordinator, and keeps what is announced to it.
+// A process that has gossiped about its coordinator, and keeps the gossip that it gets.
 struct Gossiped {
   explicit Gossiped(net::Loop& with_loop) : loop(with_loop) {
     auto opened = net::Listener::open(loop, std::string(kLoopback), 0,

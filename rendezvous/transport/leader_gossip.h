@@ -11,12 +11,12 @@
 
 namespace elastic::transport {
 
-// Where the coordinators of jobs are, as they have announced it to this process. Times are milliseconds.
+// Where the coordinators of jobs are, as they have gossiped to this process. Times are milliseconds.
 class LeaderGossip {
  public:
-  // An announcement counts for a loss timeout: coordinators repeat it several times as often. If one of another start
-  // of the job counts that goes before this one (judge_duplicate_job), it goes on counting, and is returned: the
-  // coordinator which announces itself here is to hear it. `heard.announces` must be set.
+  // Gossip counts for a loss timeout: coordinators repeat it several times as often. If some of another start of the
+  // job counts that goes before this one (judge_duplicate_job), it goes on counting and is returned: the coordinator
+  // that gossips here is to hear it. `heard.gossips` must be set.
   std::optional<protocol::Introduction> hear(const protocol::Introduction& heard, const protocol::LeaseTimes& lease,
                                              std::int64_t now_ms);
   std::optional<protocol::Redirect> where(const std::string& job, std::int64_t now_ms) const;
@@ -29,7 +29,7 @@ class LeaderGossip {
   std::map<std::string, Heard> heard_;  // by job, at most limits::kJobsServed
 };
 
-// Both announce coordinators of one job: the first one is of another start, which goes before that of the second.
+// Both gossip about coordinators of one job: the first one is of another start, which goes before that of the second.
 bool goes_before(const protocol::Introduction& one, const protocol::Introduction& other);
 
 }  // namespace elastic::transport

@@ -11,7 +11,7 @@ namespace elastic::limits {
 inline constexpr std::size_t kAgentConnections = 32'768;
 // | jobs that one coordinator's process serves at once | {kJobsServed} | the agents of a further one are turned away |
 inline constexpr std::size_t kJobsServed = 1024;
-// | finished jobs whose verdicts are remembered for agents that come late | {kEndedJobs} | the oldest is forgotten |
+// | finished jobs whose results are remembered for agents that come late | {kEndedJobs} | the oldest is forgotten |
 inline constexpr std::size_t kEndedJobs = 256;
 // | what a coordinator keeps for an agent that does not read | {kAgentUnreadBytes} | its connection is closed |
 inline constexpr std::size_t kAgentUnreadBytes = 4 * 1024 * 1024;
@@ -21,8 +21,8 @@ inline constexpr std::size_t kMungeVisits = 4096;
 inline constexpr std::int64_t kMungeVisitMs = 5'000;
 // | munged's first answer | {kMungeSilenceMs} | elastic-run goes on as without munge |
 inline constexpr std::int64_t kMungeSilenceMs = 2'000;
-// | a file by which nodes meet (`store_type=file`) | {kEntryFileBytes} | the node that would add an entry ends, and
-// says so |
+// | a file of discovery (`store_type=file`) | {kEntryFileBytes} | the node that would add an entry ends, and says
+// so |
 inline constexpr std::size_t kEntryFileBytes = 2 * 1024 * 1024;
 
 }  // namespace elastic::limits

@@ -17,11 +17,11 @@ namespace elastic::transport {
 
 // How long one attempt may take to resolve the endpoint's name.
 inline constexpr std::int64_t kResolveMs = 4'000;
-// The shortest pause before a leader looks again at the place where its nodes meet.
+// The shortest pause before a leader looks again at the endpoint or the file.
 inline constexpr std::int64_t kShortestLookMs = 100;
 
-// How the nodes of a job find the coordinator. It also opens the coordinator in this process if this node is to host
-// it.
+// Discovery: how the nodes of a job find the coordinator, by an endpoint or a file. It also opens the coordinator in
+// this process if this node is to host it.
 class MeetingPlace {
  public:
   // Where a coordinator may be.
@@ -29,7 +29,7 @@ class MeetingPlace {
     std::vector<std::string> addresses = {};  // numeric, in the order in which they are to be tried
     std::vector<std::uint16_t> ports = {};    // to be tried with each address
     bool home = false;                        // 127.0.0.1 among them leads to the coordinator in this process
-    bool may_begin = true;                    // the job, if none is there: protocol::Introduction
+    bool may_begin = true;                    // the node may begin the job if it is not there: protocol::Introduction
     bool is_further = false;                  // a further host of the endpoint, which need not be there
     std::string problem = {};                 // why there is no address, as a clause
     bool hopeless = false;                    // another attempt will fail, too
@@ -55,19 +55,18 @@ class MeetingPlace {
   virtual void stop() = 0;
   // A connection to this port is open. The server there need not be a coordinator.
   virtual void reached(std::uint16_t /*port*/) {}
-  // How the last attempt has ended.
   virtual void tried(discovery::Tried) {}
   // Whether another kind of server may answer there without a mistake of the user's.
   virtual bool may_be_stale() const { return false; }
-  // Why the last attempt at what was found was in vain, with what the place knows of that.
+  // Why the last attempt to reach what was found has failed: `problem`, with what discovery knows of it.
   virtual std::string explain(const std::string& problem) const { return problem; }
-  // After such an attempt: another place is to be asked at once.
+  // After such an attempt: another address is to be asked at once.
   virtual bool has_untried() const { return false; }
-  // From now on, as long as the job's leader is in this process, those who look for it there are led here.
+  // From now on, while the job's leader is in this process, nodes that look for it are led here.
   virtual void keep(Leader leader, Secret secret) = 0;
-  // Who leads the job in this process, or the round, has changed.
+  // The job's leader in this process, or its round, has changed.
   virtual void lead_changes() {}
-  // The ports at which this node's door is to be opened, the first free one of them; none: any.
+  // The ports at which this node's peer port may be opened, the first free one of them; empty: any.
   virtual std::vector<std::uint16_t> peer_ports() const { return {}; }
   // The job is over: removes what leads to this process. `done` is called when that has been tried, perhaps at once.
   virtual void withdraw(std::function<void()> done) { done(); }
@@ -93,7 +92,7 @@ class MeetingPlace {
   void tell_hosting(CoordinatorServer& here, const std::string& does, const std::string& where,
                     const std::string& reason);
 
-  // The job's secret is still to be got, by munge, which only the coordinator's own place gives.
+  // The job's secret is still to be got, by munge, which only the coordinator's own address gives.
   bool lacks_secret() const { return munge_ != nullptr && munge_->answers() && !munge_->secret(); }
 
   net::Loop& loop_;
@@ -108,7 +107,7 @@ class MeetingPlace {
   std::unique_ptr<CoordinatorServer> server_;
 };
 
-// Makes the meeting place that the settings name.
+// Makes the kind of discovery that the settings name.
 std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
                                                  protocol::AgentId own, MeetingPlace::ToStore to_store,
                                                  MeetingPlace::OnHosting on_hosting);

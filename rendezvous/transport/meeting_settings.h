@@ -33,7 +33,7 @@ struct MeetingSettings {
   bool alone = true;  // the job has one node: its coordinator is in its own process, and nothing else here is used
   Place place = Place::kEndpoint;
   std::string path = {};                       // of kFile
-  std::uint16_t coordinator_port = 0;          // its port, where it may be on any node; 0: a free one
+  std::uint16_t coordinator_port = 0;          // the coordinator's, on whichever node it is; 0: a free one
   std::string host = {};                       // of the endpoint: a name or a numeric address; unused with kFile
   std::uint16_t port = 0;                      // of the endpoint
   bool is_default = false;                     // the user has named no host: the endpoint is each host itself
@@ -45,7 +45,7 @@ struct MeetingSettings {
     bool operator==(const Host&) const = default;
   };
   std::vector<Host> more_hosts = {};
-  std::uint16_t peer_port = 0;       // of this node's door; 0: the endpoint's if that names this host, else a free one
+  std::uint16_t peer_port = 0;       // of this node; 0: the endpoint's if that names this host, else a free one
   std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};   // what says so, as a clause; empty: is_host= in --rdzv-conf
   // Each node can host the coordinator when that is lost, also while its process lives: failover=majority.

@@ -34,7 +34,7 @@ class MungeTrust {
   void encode(std::string payload, std::function<void(Result<std::string>)> done);
   void decode(std::string credential, std::function<void(Result<net::munge::Decoded>)> done);
 
-  // The job's secret; nothing while it is not known, empty if the job has none.
+  // The job's secret; not set while it is unknown, empty if the job has none.
   const std::optional<std::string>& secret() const { return secret_; }
   void settle(std::string secret) { secret_ = std::move(secret); }
   const MungeSettings& settings() const { return settings_; }

@@ -59,8 +59,8 @@ struct StacksAsked {
 // What the node's own agent knows of the coordinator. At an endpoint it counts only while the agent has one elsewhere.
 struct PeerPortIs {
   std::string job = {};
-  // From then on the agent is free of its promise, and whoever lost the coordinator may elect one here; nothing: it has
-  // a coordinator, or never had one.
+  // From then on the agent's vote is free, and nodes that lost the coordinator may elect one here. Not set: it has a
+  // coordinator, or never had one.
   std::optional<std::int64_t> opens_ms = {};
   // Where its coordinator is; no addresses: not known, or here.
   std::string addresses = {};
@@ -76,7 +76,7 @@ struct PeerPortAnswered {
 };
 // The agent in this process has ended in order, while other nodes may still need the coordinators here.
 struct AgentEnded {};
-// After that: this signal tells the process to end. Each of its coordinators hands its job over, or ends it.
+// After AgentEnded: this signal tells the process to end. Each coordinator transfers its leadership or ends its job.
 struct ProcessLeaves {
   int signal = 0;
 };
@@ -104,19 +104,19 @@ struct Judged {
   std::string job;
   coordinator::CheckJudged check;
 };
-// The door of a node of this job is to be tried. Answered by PeerPortAnswered.
+// The peer port of a node of this job is to be tried. Answered by PeerPortAnswered.
 struct TryPeerPortOf {
   std::string job;
   coordinator::TryPeerPort peer_port;
 };
-// A coordinator has announced itself from there, and `what` is to be announced to it: another start of its job, which
-// it has not heard of. Without a port it is that of this process.
+// A coordinator has gossiped from there, and is to hear `what`: gossip of another start of its job, of which it has not
+// heard. If `what` has no port, it means that of this process.
 struct GossipTo {
   protocol::Introduction what;
   std::string addresses;  // numeric, separated by spaces
   std::uint16_t port = 0;
 };
-// To all who have asked with these tickets.
+// The answer to all requests with these tickets.
 struct StacksAnswered {
   std::vector<StacksDesk::Ticket> tickets;
   coordinator::OrderAnswered::Kind kind = coordinator::OrderAnswered::Kind::kAccepted;
@@ -134,11 +134,11 @@ struct ServiceSettings {
   std::string only_job = {};                        // agents of other jobs are rejected; empty: all jobs are served
   std::optional<protocol::AgentId> own_agent = {};  // see CoordinatorConfig
   std::optional<protocol::NextLeader> own_process = {};  // the same
-  // How the only node that can come is called, which has no address; none: nodes are called as they say. Called at each
-  // collection of stacks, on the loop.
+  // The name of the only node that can come, which has no address. Empty: nodes have the names that they give. Called
+  // at each collection of stacks, on the loop.
   std::function<std::string()> name_of_only_node = {};
-  // It is a node's door: no job begins here, and one is taken over only by agents that have lost its coordinator, when
-  // the node's own agent is free to elect another one (PeerPortIs).
+  // This is a node's peer port: no job begins here, and one is taken over only by agents that have lost its
+  // coordinator, when the vote of the node's own agent is free (PeerPortIs).
   bool is_peer_port = false;
   std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   std::function<std::uint64_t()> random = {};
@@ -148,15 +148,14 @@ struct ServiceSettings {
   };
 };
 
-// Whether the coordinator of a job leads it here, with which term, and with which round.
+// The term and the round with which the coordinator of a job leads it here.
 struct Lead {
   protocol::Term term = 0;  // 0: none does
   std::optional<protocol::RoundNumber> round = {};
   bool operator==(const Lead&) const = default;
 };
 
-// What agents connect to: their sessions, and the coordinators of any number of jobs, which are independent of each
-// other.
+// The sessions of agents, and the coordinators of any number of jobs, which are independent of each other.
 class Service {
  public:
   // `now_ms` is a monotonic clock's milliseconds.
@@ -180,16 +179,15 @@ class Service {
   std::size_t connections() const { return connections_.size(); }
   // What must hold between two events: connections, jobs and times agree. on_event() calls it.
   void check_invariants() const;
-  // What the coordinator of a job has to announce where its nodes meet: a HELLO of its own, without the port if that is
-  // the one on which this service listens. Nothing: there is no such coordinator, or it has nothing to announce.
+  // The gossip of a job's coordinator: a HELLO of its own, without the port if that is the one on which this service
+  // listens. Empty: there is no such coordinator, or it has nothing to gossip.
   std::optional<protocol::Introduction> gossip(const std::string& job) const;
-  // What a file of discovery is to say of a job that is led here by votes, and who may lead it next. Where this is, and
-  // when it is written, are for the caller to add. `now_ms`: the process may have slept, and the votes be over.
+  // The entry in a file of discovery for a job that is led here by votes, with its next leaders. The caller adds the
+  // leader's address and the time of writing. `now_ms`: the process may have slept, and the votes be over.
   std::optional<discovery::Entry> entry(const std::string& job, std::int64_t now_ms) const;
   Lead lead_of(const std::string& job) const;
-  // A coordinator of the job was here, which has ended without a verdict: the job goes on elsewhere, or may.
+  // A coordinator of the job was here and has ended without a job result: the job goes on elsewhere, or may.
   bool leaves_to_others(const std::string& job) const { return left_to_others_.contains(job); }
-  // The status of all jobs.
   status::Coordinator status(std::int64_t now_ms) const;
   // Called with each event of a coordinator before it is handled, for a recording. May be empty.
   std::function<void(const std::string& job, const coordinator::Event& event, std::int64_t now_ms)> recorder;
@@ -203,7 +201,7 @@ class Service {
     std::string job;                               // empty until it is introduced
     bool welcome = false;                          // its keep-alives are answered
     std::optional<std::uint64_t> unanswered = {};  // the last keep-alive, while no lease may be granted
-    // The keep-alives whose answers ask for the node's support, and when the first of these answers was sent.
+    // The keep-alives whose answers ask for the node's vote, and when the first of these answers was sent.
     std::vector<std::pair<std::uint64_t, std::int64_t>> asked = {};
     std::int64_t greet_until_ms = 0;
     std::string from;
@@ -274,10 +272,10 @@ class Service {
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
   PeerPortIs peer_port_;
   LeaderGossip gossiped_;
-  // Of guardians, for jobs that this service may take over.
+  // Death notices of guardians, for jobs that this service may take over.
   std::deque<std::pair<std::string, coordinator::NodeEmptied>> words_;
-  std::set<std::string> transferred_;     // jobs that another node is to have from now on
-  std::set<std::string> left_to_others_;  // the same, and those that another node may have
+  std::set<std::string> transferred_;     // jobs that another node is to lead from now on
+  std::set<std::string> left_to_others_;  // the same, and jobs that another node may lead
   CheckPace<1> pace_;
   std::set<std::string> left_;                                  // jobs of connections that the present event has ended
   std::map<std::string, StacksDesk> stacks_;                    // of jobs of which stacks were asked for

@@ -1,5 +1,5 @@
-// What a service does with those who introduce themselves: it welcomes them, sends them elsewhere, or hears what they
-// announce.
+// What a service does with connections that introduce themselves: it welcomes them, redirects them, or hears their
+// gossip.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ using namespace protocol;
 
 namespace {
 
-// When an agent that has come to a door may ask again, where the node itself does not know the coordinator.
+// After so long an agent may ask again at a peer port whose node does not know the coordinator.
 constexpr std::int64_t kPeerPortRetryMs = 20;
 constexpr std::int64_t kStrangerRetryMs = 500;
 
@@ -88,7 +88,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   out.push_back(Write{id, std::move(bytes)});
 }
 
-// The agent missed the end of its job: it gets the verdict, whatever it reports.
+// The agent missed the end of its job: it gets the job result, whatever it reports.
 void Service::tell_job_result(ConnectionId id, const Introduction& introduction, const Ended& over,
                               ServiceEffects& out) {
   CoordinatorSession& session = connections_.at(id).session;
@@ -109,7 +109,7 @@ void Service::refuse(ConnectionId id, const std::string& reason, ServiceEffects&
 }
 
 // Another process has the coordinator of the job. Of two starts one goes on, and the other must hear of it: that is the
-// one here, or the one that announces itself.
+// one here, or the one that gossips.
 void Service::gossiped(ConnectionId id, const Introduction& introduction, ServiceEffects& out) {
   const std::string job = introduction.job;
   const Gossip& what = *introduction.gossips;
@@ -156,8 +156,7 @@ std::optional<discovery::Entry> Service::entry(const std::string& job, std::int6
   return entry;
 }
 
-// Where an agent is sent on to that finds no coordinator here. Nothing: it may begin a job here, or elect a
-// coordinator.
+// Where an agent is redirected that finds no coordinator here. Empty: it may begin a job here, or elect a coordinator.
 std::optional<Redirect> Service::directs(const Introduction& introduction) const {
   const bool is_of_peer_port = settings_.is_peer_port || introduction.job == peer_port_.job;
   if (is_of_peer_port && !peer_port_.addresses.empty()) return Redirect{peer_port_.addresses, peer_port_.port, {}};
@@ -165,7 +164,7 @@ std::optional<Redirect> Service::directs(const Introduction& introduction) const
   if (introduction.incarnation == 0) {
     if (auto there = gossiped_.where(introduction.job, now_ms_)) return there;
   }
-  // Else the nodes would elect the one that leaves, again and again. They are to ask the next one.
+  // Otherwise the nodes would elect the coordinator that leaves, again and again. They are to ask the next leader.
   if (transferred_.contains(introduction.job)) return Redirect{};
   if (!settings_.is_peer_port) return {};
   const bool opens = peer_port_.opens_ms && introduction.incarnation != 0;

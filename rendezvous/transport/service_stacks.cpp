@@ -1,4 +1,4 @@
-// Stacks of a job's workers, for whoever asks: which job is meant, whom its desk asks, and who gets the answer.
+// Stacks of a job's workers: which job is meant, which nodes its desk asks, and who gets the answer.
 #include <utility>
 
 #include "rendezvous/transport/service.h"

@@ -1,4 +1,4 @@
-// Stacks of a job's workers: whom the service asks, and who gets the answer.
+// Stacks of a job's workers: which nodes the service asks, and who gets the answer.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -23,9 +23,9 @@ struct Peer {
   std::vector<protocol::CoordinatorMessage> heard;
   int kept = 0;
   std::optional<std::int64_t> good_for_ms;          // of the last answer
-  int asked = 0;                                    // answers that asked for its support
-  bool acknowledges = false;                        // it gives its support at once
-  std::optional<protocol::VoterState> voter_state;  // goes with the next promise
+  int asked = 0;                                    // answers that asked for its vote
+  bool acknowledges = false;                        // it votes at once
+  std::optional<protocol::VoterState> voter_state;  // goes with the next vote
   bool welcome = false;
   bool closed = false;
   std::string error;

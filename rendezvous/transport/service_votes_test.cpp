@@ -1,4 +1,4 @@
-// Keep-alives and promises on the connections of a service.
+// Keep-alives and votes on the connections of a service.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace elastic::protocol;
 
 namespace {
 
-// A service whose two nodes have joined a job in which promises count, and have a round.
+// A service whose two nodes have joined a job in which votes count, and have a round.
 struct Voted : Served {
   explicit Voted(const ServiceSettings& settings = {}, int min_nodes = 2) : Served(settings) {
     for (const AgentId agent : {1u, 2u}) {
@@ -45,7 +45,7 @@ TEST_CASE("each answer to a keep-alive asks for the node's support, which counts
   CHECK(served.at(2).last<RunWorkers>() != nullptr);
   served.now_ms = 1'000;
   for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
-  CHECK(served.at(1).good_for_ms == 2'930);  // 1 % less than what was promised at 0 ms is left
+  CHECK(served.at(1).good_for_ms == 2'930);  // what is left of the votes of 0 ms, less 1 %
   for (const ConnectionId id : {1u, 2u}) served.at(id).acknowledges = false;
   served.now_ms = 2'000;
   for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
@@ -276,12 +276,12 @@ TEST_CASE("a guardian's word that comes before its round is taken over is kept f
 
 namespace {
 
-// A node's door, and an agent of its job that knocks. Knows where that was sent.
+// A node's peer port, and an agent of its job that connects there. Knows where that was redirected.
 struct PeerPort : Served {
   explicit PeerPort(bool is_peer_port = true)
       : Served({.only_job = "j", .own_agent = 5, .is_peer_port = is_peer_port}) {}
   void is(const PeerPortIs& peer_port) { carry(service.on_event(peer_port, now_ms)); }
-  // What the door answers; nothing: it lets the agent in.
+  // What the peer port answers; empty: it lets the agent in.
   std::optional<Redirect> knocks(Incarnation incarnation) {
     const ConnectionId id = greet({"j", 6, incarnation, incarnation == 0 ? 0u : 1u});
     if (at(id).welcome) return {};

@@ -14,9 +14,9 @@
 
 namespace elastic::transport {
 
-// Collects what the workers of a job are doing, for whoever asks (docs/stacks.md). There is one collection at a time:
-// whoever asks meanwhile gets its result, too. Between two there is a pause, in which those who ask wait for the next
-// one. A node that does not answer in time is named with the reason.
+// Collects what the workers of a job are doing (docs/stacks.md). There is one collection at a time; requests that come
+// meanwhile get its result, too. Then there is a pause, in which requests wait for the next one. A node that does not
+// answer in time is named with the reason.
 //
 // It decides nothing about the job. So the coordinator does not know of it, and no recording has it.
 class StacksDesk {
@@ -26,38 +26,35 @@ class StacksDesk {
   static constexpr std::int64_t kAnswerMs = 15'000;  // a node takes 10 s at most
   static constexpr std::int64_t kPauseMs = 5'000;
 
-  // Somebody who asks; the caller gives each another number.
+  // The number of a request; the caller gives each one another number.
   using Ticket = std::uint64_t;
-  // A node of the job.
   struct Node {
     std::string name = {};
-    std::optional<protocol::NodeId> session = {};  // nothing: it is not asked
+    std::optional<protocol::NodeId> session = {};  // not set: it is not asked
     std::string problem = {};                      // then why, as a clause
   };
   using Nodes = std::function<std::vector<Node>()>;
-  // What is to be done.
   struct Step {
     std::vector<protocol::NodeId> asked = {};  // these sessions get `wanted`
     protocol::StacksWanted wanted = {};
     std::vector<Ticket> answered = {};  // these get the document, as JSON (stacks::json_of)
     std::string document = {};
-    std::string note = {};  // for the log; empty: nothing
+    std::string note = {};  // for the log; empty: none
   };
 
   explicit StacksDesk(std::string job) : job_(std::move(job)) {}
 
-  // Somebody asks. `nodes`: those of the job at this moment.
+  // A request comes. `nodes`: those of the job at this moment.
   Step asks(Ticket ticket, const Nodes& nodes, std::int64_t now_ms);
-  // A node has answered. What was not asked of it is ignored.
+  // A node has answered. An answer that was not asked for is ignored.
   Step tells(protocol::NodeId session, const protocol::NodeStacks& told, std::int64_t now_ms);
-  // A node's session has ended.
   Step has_gone(protocol::NodeId session, std::int64_t now_ms);
   // The time of due_ms() has come.
   Step time_passes(const Nodes& nodes, std::int64_t now_ms);
 
-  // Nothing: it waits for no time.
+  // Not set: it waits for no time.
   std::optional<std::int64_t> due_ms() const;
-  // Whoever waits for an answer.
+  // The requests that wait for an answer.
   const std::vector<Ticket>& tickets() const { return tickets_; }
 
  private:

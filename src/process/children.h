@@ -12,7 +12,7 @@
 namespace elastic::process {
 
 // Makes a copy of this process that does `work` and ends with what that returns. Returns its pid; the caller reaps it.
-// Nothing if no process can be made: errno says why.
+// None if no process can be made: errno says why.
 std::optional<pid_t> fork_child(const std::function<int()>& work);
 
 struct EndedChild {
@@ -22,13 +22,12 @@ struct EndedChild {
 
 // A child that has ended and is not reaped. Until it is, no other process has its pid, and no other group its group's.
 std::optional<EndedChild> ended_child();
-// Reaps a child that has ended.
 std::optional<EndedChild> reap_any_child();
-// Reaps this one; nothing if it has not ended, or is no child of ours.
+// Reaps this one; none if it has not ended, or is no child of ours.
 std::optional<ExitStatus> reap_child(pid_t child);
 // Reaps all that have ended, whoever they are.
 void reap_children();
-// Waits until this child has ended, and reaps it. Of what is no child of ours the status is 0.
+// Waits until this child has ended, and reaps it. If it is no child of ours the status is 0.
 ExitStatus wait_for_child(pid_t child);
 
 // There are children, those that have ended and are not reaped included.

@@ -6,7 +6,7 @@
 
 namespace elastic::process {
 
-// What a process may have and do that reads what it must not trust.
+// What a process may have and do that reads untrusted data.
 struct Confinement {
   std::uint64_t memory_bytes = std::uint64_t{512} << 20;  // of its address space
   std::uint64_t cpu_s = 10;

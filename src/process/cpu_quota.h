@@ -6,7 +6,7 @@
 namespace elastic::process {
 
 // The number of CPUs whose time our cgroup may use, by version 2 (cpu.max) or 1 (cpu.cfs_quota_us): the smallest limit
-// among our cgroup and those above it. Nothing where none is limited. Files are looked for below `root`, "/" but for
+// among our cgroup and those above it. None where no level is limited. Files are looked for below `root`, "/" but for
 // tests.
 std::optional<double> cpu_quota(const std::string& root = "/");
 

@@ -26,7 +26,7 @@ SocketAddress held(const Address& address) {
   return out;
 }
 
-// The word on its way to one listener.
+// The notice on its way to one listener.
 class Telling {
  public:
   Telling(const SocketAddress& to, std::span<const std::uint8_t> bytes)

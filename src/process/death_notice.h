@@ -12,7 +12,7 @@
 
 namespace elastic::process {
 
-// The greatest length of a farewell, in bytes: that of what an agent session may send before it has introduced itself.
+// The greatest length of a death notice, in bytes: that of what an agent session may send before it is introduced.
 inline constexpr std::size_t kDeathNoticeBytes = limits::kAgentHelloBytes;
 
 struct SocketAddress {
@@ -23,7 +23,7 @@ struct SocketAddress {
 // Reads a numeric address ("10.0.0.1", "::1", "fe80::1%eth0"). Returns nothing if it is not numeric.
 std::optional<SocketAddress> socket_address(const std::string& address, std::uint16_t port);
 
-// To how many a farewell goes at most: to the coordinator, or to each of those that may succeed it.
+// The most addresses of a death notice: the coordinator's, or those of the next leaders.
 inline constexpr std::size_t kDeathNoticeListeners = limits::kNextLeaders;
 
 struct DeathNotice {

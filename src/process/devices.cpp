@@ -51,7 +51,7 @@ std::int64_t ordinal_of(std::string_view entry) {
   return entry.starts_with('-') ? -number : number;
 }
 
-// Nothing where it is the beginning of none, or of several.
+// The index of the GPU whose UUID begins so; none where no UUID does, or several do.
 std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_view uuid) {
   std::optional<std::int64_t> found;
   for (std::size_t i = 0; i < inventory.uuids.size(); ++i) {
@@ -64,7 +64,7 @@ std::optional<std::int64_t> index_of(const GpuInventory& inventory, std::string_
 
 // What CUDA makes of one GPU that it shows.
 struct Entry {
-  std::optional<std::int64_t> index = {};  // among the host's GPUs; nothing where that is not known
+  std::optional<std::int64_t> index = {};  // among the host's GPUs; none where that is not known
   bool by_uuid = false;                    // it was named by its UUID
 };
 

@@ -33,16 +33,16 @@ struct VisibleGpu {
   std::string why = {};      // for this reason
 };
 
-// The GPUs that CUDA would show a process with this CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (nothing: not set), in
+// The GPUs that CUDA would show a process with this CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, if they are set, in
 // CUDA's order. Where models differ, CUDA counts them in an order of its own unless that is PCI_BUS_ID, and only UUIDs
 // say which one is meant.
 std::vector<VisibleGpu> find_visible_gpus(const GpuInventory& inventory,
                                           const std::optional<std::string>& cuda_visible_devices,
                                           const std::optional<std::string>& cuda_device_order);
 
-// How many of them CUDA would show a process with this CUDA_VISIBLE_DEVICES (nothing: not set), by the
-// rule of torch.cuda.device_count(): indexes, or UUIDs, or their beginnings; the list ends at the first
-// entry that is none, or of another kind than the first; an empty list and a repeated entry mean no GPU at all.
+// How many of them CUDA would show a process with this CUDA_VISIBLE_DEVICES, if it is set, by the rule of
+// torch.cuda.device_count(): indexes, or UUIDs, or their beginnings; the list ends at the first entry that is none, or
+// of another kind than the first; an empty list and a repeated entry mean no GPU at all.
 int visible_gpus(const GpuInventory& inventory, const std::optional<std::string>& cuda_visible_devices);
 
 }  // namespace elastic::process

@@ -76,7 +76,7 @@ void OomCounter::mark() { marked_ = read().value_or(marked_); }
 
 namespace {
 
-// The number that `text` begins with; nothing if it is none or too large for a pid.
+// The number that `text` begins with; none if it is no number or too large for a pid.
 std::optional<int> leading_number(std::string_view text) {
   const std::size_t length = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = length == 0 ? std::nullopt : parse_int(text.substr(0, length));
@@ -84,7 +84,7 @@ std::optional<int> leading_number(std::string_view text) {
   return static_cast<int>(*number);
 }
 
-// The text behind `mark`; nothing if `mark` is not in it.
+// The text behind `mark`; none if `mark` is not in it.
 std::optional<std::string_view> after(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return {};

@@ -11,16 +11,17 @@ namespace elastic::process {
 
 // Lets workers that are done wait, in their processes, until all workers of the node are done, as torchrun's --run-path
 // does. All workers are given one socket. A worker writes its local rank to it and then reads from it; the read ends
-// when the gate opens or its owner has gone. So a copy of the socket that a worker's child has kept holds up nobody.
+// when the barrier opens or its owner has gone. So a copy of the socket that a worker's child has kept holds up no
+// worker.
 class ExitBarrier {
  public:
-  // The gate opens when so many `workers` are done. Fails where no socket can be made.
+  // The barrier opens when so many `workers` are done. Fails where no socket can be made.
   static Result<std::unique_ptr<ExitBarrier>> make(net::Loop& loop, int workers);
 
-  // The socket that each worker is given, open as long as the gate is closed; -1 afterwards.
+  // The socket that each worker is given, open as long as the barrier is closed; -1 afterwards.
   int workers_end() const { return theirs_.get(); }
 
-  // Counts a worker as done, if it has not said so itself. The last one opens the gate.
+  // Counts a worker as done, if it has not said so itself. The last one opens the barrier.
   void done(int local_rank);
 
   // Ends the wait of all workers, also of those that come later.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kWorkers = 3;
 
-// A gate, and a worker's copy of its socket.
+// A barrier, and a worker's copy of its socket.
 struct Fixture {
   net::Loop loop;
   std::unique_ptr<ExitBarrier> gate = std::move(ExitBarrier::make(loop, kWorkers).value());

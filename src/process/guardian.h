@@ -26,7 +26,7 @@ namespace elastic::process {
 // and leaves the launcher alive to clean up.
 inline constexpr const char* kLauncherName = "elastic_launch";
 
-// One packet between guardian and launcher. The comments say who sends it.
+// One packet between guardian and launcher. The comments say which of them sends it.
 struct GuardianMessage {
   enum class Kind : std::uint32_t {
     kWorker = 1,     // launcher's child, just before it becomes a worker: value is its pid, a pidfd comes along
@@ -80,10 +80,10 @@ class GuardianLink {
   void set_lease(std::optional<std::int64_t> until_ms);
   // Once the launcher has ended with status 0 the guardian ends, too, and leaves alone the processes that are left.
   void leave_background() { channel_.board.leave_background(); }
-  // Sets what the guardian sends when the launcher has ended and nothing that it had started is left: it connects to
-  // these addresses (kDeathNoticeListeners at most), sends the bytes (kDeathNoticeBytes at most) and closes. Where a
-  // process is left, or the other side cannot be reached within 1 s, nothing is sent. Empty bytes, or no address, clear
-  // the farewell. A launcher that tells the coordinator itself clears it first.
+  // Sets the death notice, which the guardian sends when the launcher has ended and nothing that it had started is
+  // left: it connects to these addresses (kDeathNoticeListeners at most), sends the bytes (kDeathNoticeBytes at most)
+  // and closes. Where a process is left, or the other side cannot be reached within 1 s, nothing is sent. Empty bytes,
+  // or no address, clear the notice. A launcher that tells the coordinator itself clears it first.
   void set_death_notice(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes) {
     channel_.board.set_death_notice(to, bytes);
   }

@@ -28,11 +28,11 @@ class GuardianBoard {
   void leave_background();
   bool leaves_background() const;
 
-  // Launcher: sets what the guardian is to send when nothing of this node is left, and to whom. If the launcher is
-  // killed in the middle of this, the farewell before it stands. At most kDeathNoticeListeners and kDeathNoticeBytes;
+  // Launcher: sets the death notice, which the guardian is to send when nothing of this node is left. If the launcher
+  // is killed in the middle of this, the notice before it stands. At most kDeathNoticeListeners and kDeathNoticeBytes;
   // none: nothing is sent.
   void set_death_notice(std::span<const SocketAddress> to, std::span<const std::uint8_t> bytes);
-  // Guardian, once the launcher does not write any more: the farewell, valid as long as the board is.
+  // Guardian, once the launcher does not write any more: the death notice, valid as long as the board is.
   std::optional<DeathNotice> death_notice() const;
 
  private:

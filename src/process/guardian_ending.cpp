@@ -27,7 +27,7 @@ constexpr std::int64_t kLeavingSweepMs = 500;
 constexpr int kSweepLookMs = 10;
 // How long removing the launch's directory may take.
 constexpr std::int64_t kRemoveMs = 300;
-// How long sending the farewell may take.
+// How long sending the death notice may take.
 constexpr std::int64_t kDeathNoticeMs = 1000;
 
 bool send_signal(int pidfd, int signal) { return syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0; }
@@ -135,8 +135,8 @@ void Guardian::await_launcher(std::int64_t milliseconds) const {
   while (!reap_child(launcher_) && is_child(launcher_) && monotonic_ms() < deadline_ms) poll(nullptr, 0, kSweepLookMs);
 }
 
-// The farewell says that no process is left. It is sent only where that is known: without /proc, only once no child is
-// left at all.
+// The death notice says that no process is left. It is sent only where that is known: without /proc, only once no child
+// is left at all.
 void Guardian::say_death_notice(const std::vector<ProcessFacts>& survivors) const {
   const std::optional<DeathNotice> word = board_.death_notice();
   if (!word || !survivors.empty()) return;

@@ -14,7 +14,7 @@ class HandOver {
   // Fails where no socket can be made.
   static Result<HandOver> make();
 
-  // Sends a descriptor. It stays the caller's, who must not close it before the child has received it. At most two.
+  // Sends a descriptor. The caller keeps it, and must not close it before the child has received it. At most two.
   Status put(int descriptor) const;
 
   // The socket from which the child receives them.

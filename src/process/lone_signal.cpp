@@ -26,7 +26,7 @@ std::optional<bool> bit(std::string_view status, std::string_view name, int sign
   return ((mask >> (signal_number - 1)) & 1) != 0;
 }
 
-// Whether it does not die of a signal now: it is stopped, or in a sleep that no signal ends.
+// Whether the process does not die of a signal now: it is stopped, or in a sleep that no signal ends.
 bool lives_on(std::string_view status) {
   constexpr std::string_view kName = "\nState:\t";
   const std::size_t line = status.find(kName);

@@ -7,8 +7,8 @@
 // So the worker gets the signal alone, and its group gets it when the worker has ended.
 namespace elastic::process {
 
-// Whether that may be so with this signal: one that asks for the end, or that a user has chosen. SIGINT is none, since
-// a terminal sends it to whole groups, too; nor is SIGABRT, by which a worker that hangs is to tell its stack.
+// Whether a worker may get this signal alone: one that asks for the end, or that a user has chosen. SIGINT is none,
+// since a terminal sends it to whole groups, too; nor is SIGABRT, by which a worker that hangs is to tell its stack.
 bool may_go_alone(int signal_number);
 
 // What a process does with a signal.

@@ -45,7 +45,7 @@ TEST_CASE("a worker that neither handles nor ignores a signal dies of it, or awa
   CHECK(handles(SIGUSR1, none) == Handles::kUnknown);
   CHECK(handles(SIGINT, none) == Handles::kNo);
   CHECK(handles(SIGTERM, status(kNone, kTerm, kNone)) == Handles::kNo);  // it ignores it
-  CHECK(handles(SIGWINCH, none) == Handles::kNo);                        // of which nobody dies
+  CHECK(handles(SIGWINCH, none) == Handles::kNo);                        // no process dies of it
   for (const char* state : {"T (stopped)", "t (tracing stop)", "D (disk sleep)"}) {
     CAPTURE(state);
     CHECK(handles(SIGTERM, status(kNone, kNone, kNone, state)) == Handles::kNo);

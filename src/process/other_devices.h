@@ -16,8 +16,8 @@ GpuInventory find_amd_gpus(const std::string& root = "/");
 // functions beside it. False for an accelerator in a processor (MI300A).
 bool is_in_amd_processor(const std::string& address, const std::string& root = "/");
 
-// How many of them a program of HIP has (nothing: the variable is not set). ROCR_VISIBLE_DEVICES is applied first. Of
-// what it leaves, HIP_VISIBLE_DEVICES chooses, or CUDA_VISIBLE_DEVICES where that is not set, by the rule of
+// How many of them a program of HIP has, by those of the variables that are set. ROCR_VISIBLE_DEVICES is applied first.
+// Of what it leaves, HIP_VISIBLE_DEVICES chooses, or CUDA_VISIBLE_DEVICES where that is not set, by the rule of
 // torch.cuda.device_count().
 int visible_amd_gpus(const GpuInventory& gpus, const std::optional<std::string>& rocr_visible_devices,
                      const std::optional<std::string>& hip_visible_devices,
@@ -34,7 +34,7 @@ struct IntelGpus {
 // `hierarchy`: ZE_FLAT_DEVICE_HIERARCHY; COMPOSITE hides tiles.
 IntelGpus find_intel_gpus(const std::optional<std::string>& hierarchy, const std::string& root = "/");
 
-// Those of them that ZE_AFFINITY_MASK leaves visible (nothing or empty: all). An entry of a tile, "0.1", counts as its
+// Those of them that ZE_AFFINITY_MASK leaves visible (not set or empty: all). An entry of a tile, "0.1", counts as its
 // device.
 IntelGpus visible_intel_gpus(const IntelGpus& gpus, const std::optional<std::string>& affinity_mask);
 

@@ -167,7 +167,7 @@ inline clone_args how_to_clone(const SpawnContext& context, const Prepared& prep
 }
 #endif
 
-// Sends the descriptors that a worker is handed; returns nothing where it needs none.
+// Sends the descriptors that a worker is handed; empty where it needs none.
 Result<std::optional<HandOver>> hand_over(const Command& command) {
   std::optional<HandOver> way;
   for (const int descriptor : {command.standard_output, command.standard_error}) {

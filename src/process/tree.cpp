@@ -110,7 +110,7 @@ void WorkerTree::end_onlooker(pid_t pid) {
   ended_asides_.insert(pid);
 }
 
-// What it has forked is in its group as long as it is in its session: whoever makes a session of his own is a worker.
+// What it has forked is in its group as long as it is in its session: a process with its own session is a worker.
 void WorkerTree::kill_aside() {
   if (aside_ != 0) kill(-aside_, SIGKILL);
 }

@@ -284,7 +284,7 @@ TEST_CASE("a process that looks at workers is none of them: it is not signalled 
   f.tree.end_onlooker(*onlooker);
   f.tree.end_onlooker(*onlooker);
   f.tree.end_onlooker(1);  // nobody's
-  // It is reaped, of which nobody is told.
+  // It is reaped without a call.
   net::Timer timer(f.loop);
   int error = 0;
   std::function<void()> look = [&] {

@@ -26,8 +26,8 @@ struct PythonCrash {
 };
 
 // The error that ended the worker, if it is of such a kind: from its error.json, or else from the end of its stderr.
-// Only a few lines may follow the error there, for a program that goes on printing has survived it. Nothing for a
-// worker that a signal has ended, unless it had written its error.json before it was told to stop.
+// Only a few lines may follow the error there, for a program that goes on printing has survived it. None for a worker
+// that a signal has ended, unless it had written its error.json before it was told to stop.
 std::optional<PythonCrash> crash_of(const FailedWorker& worker);
 
 }  // namespace elastic::report

@@ -29,7 +29,7 @@ struct StderrTail {
   std::string source = {};
   // Why nothing could be kept; empty if the worker's stderr was seen.
   std::string none_because = {};
-  // Lines that it wrote before `bytes`; nothing if they were not counted.
+  // Lines that it wrote before `bytes`; not set if they were not counted.
   std::optional<std::uint64_t> lines_before = 0;
 };
 
@@ -56,7 +56,7 @@ struct FailedWorker {
   std::string oom_evidence = {};
   std::string kernel_log = {};             // lines about GPUs and memory in the kernel log while it ran
   std::string core_file = {};              // where its core dump is, or which program takes them; empty: not known
-  std::optional<ExpiredTimer> timer = {};  // for which it, or a process of it, was signalled; nothing: there was none
+  std::optional<ExpiredTimer> timer = {};  // for which it, or a process of it, was signalled; not set: there was none
   StderrTail tail = {};
 
   // "rank 5 (node 1, local rank 1, pid 4711)"; node 0 is left out.
@@ -102,7 +102,7 @@ struct JobReport {
   std::vector<RoundReport> rounds = {};
   // The failures of the last round: the first cause first, then in order of time.
   std::vector<FailedWorker> failures = {};
-  // The last hang that was told of; nothing: none was.
+  // The last hang that was told of; not set: none was.
   std::optional<Hang> hang = {};
 
   // The first worker that failed by itself; null if none did. Points into this value.

@@ -12,8 +12,8 @@
 #include "src/base/result.h"
 
 // What was told of a job that made no progress, as every node keeps it: hang.json and the member `hang` of failure.json
-// (docs/hangs.md). hang::hang_json() makes it of a verdict where the coordinator is, and it reaches the nodes as a
-// text: here all of it is what somebody has sent. Times are seconds, as they stand in JSON.
+// (docs/hangs.md). hang::hang_json() makes it of a verdict where the coordinator is. It reaches the nodes as a text,
+// which may be anything. Times are seconds, as they stand in JSON.
 namespace elastic::report {
 
 // The version of hang.json. New members may come without a new version.
@@ -55,7 +55,7 @@ struct HangGroup {
 };
 
 struct HangCulprit {
-  std::optional<int> rank = {};  // nothing: the node as a whole
+  std::optional<int> rank = {};  // not set: the node as a whole
   std::string node = {};
   std::optional<std::int64_t> pid = {};
   std::string why = {};  // a clause with the rank or the node as its subject
@@ -94,7 +94,7 @@ enum class HangEnd : std::uint8_t {
 constexpr auto names_of(HangEnd) { return std::array{"open", "recovered", "ended"}; }
 
 struct Hang {
-  // What the node adds that keeps it.
+  // Added by the node that keeps the hang.
   std::int64_t round = 0;
   std::int64_t wall_ms = 0;  // when it was told: Unix time in ms by the node's clock; 0: not known
   HangEnd end = HangEnd::kOpen;
@@ -104,7 +104,7 @@ struct Hang {
   double limit_s = 0;
   std::string limit_from = "none";
   std::optional<std::string> section = {};  // of --progress-sections, whose limit it is
-  std::optional<int> section_rank = {};     // who is in it, and has been silent the longest
+  std::optional<int> section_rank = {};     // the rank that is in it, and has been silent the longest
   std::string phase = "unknown";
   double longest_gap_s = 0;  // before; 0: none was seen
   HangRule verdict = {};
@@ -117,7 +117,7 @@ struct Hang {
   std::int64_t groups_left_out = 0;
   std::string without_evidence = {};  // ranks of which nothing is known
   HangSources sources = {};
-  std::optional<std::string> last_line = {};  // the last line that was progress, and whose
+  std::optional<std::string> last_line = {};  // the last line that was progress, and its rank
   std::optional<int> last_rank = {};
   std::optional<std::string> evidence = {};  // the directory with the files, on the node that keeps this
   std::optional<std::string> action = {};    // what is done about it
@@ -140,8 +140,8 @@ struct Hang {
 // Seconds as they stand in a report, in milliseconds: no less than 0, and no more than a year has.
 std::int64_t ms_of(double seconds);
 
-// Reads what hang::hang_json() has made, whoever has sent it: a member that is missing or wrong has its initial value,
-// and texts are printable. Fails on a text that is longer than kHangTextBytes or is no JSON object.
+// Reads what hang::hang_json() has made, from any sender: a member that is missing or wrong has its initial value, and
+// texts are printable. Fails on a text that is longer than kHangTextBytes or is no JSON object.
 Result<Hang> hang_of(std::string_view text);
 
 // The content of hang.json: an object with the version, the job's id and the report as its member `hang`, with a line

@@ -7,7 +7,6 @@
 
 namespace elastic::report {
 
-// The bounds of the page.
 inline constexpr std::size_t kPageNodes = 256;         // rows; nodes with failures come first
 inline constexpr std::size_t kPageRoundsOfNode = 200;  // bars of a row; the last ones are shown
 inline constexpr std::size_t kPageLineBytes = 10'000;  // bytes of one line of a worker's output

@@ -23,9 +23,9 @@ struct Cause {
   bool lost_peer = false;
 };
 
-// Applies the first rule of the table (cause_rules.h) that matches the worker; nothing if none does. What the
-// kernel says comes first, then the exception that ended the worker, then its last output. If a worker ended with a
-// traceback, what it printed before is not searched, for it had survived that.
+// Applies the first rule of the table (cause_rules.h) that matches the worker; none if no rule does. What the kernel
+// says comes first, then the exception that ended the worker, then its last output. If a worker ended with a traceback,
+// what it printed before is not searched, for it had survived that.
 std::optional<Cause> likely_cause(const FailedWorker& worker);
 
 // The same by its error.json and stderr alone, also for a worker that was only stopped.

@@ -16,10 +16,10 @@ struct Traceback {
   std::size_t end = 0;
 };
 
-// Finds the last traceback that ends with its exception, with those that it was chained to ("During
-// handling of the above exception, ..."). A prefix before every line ("[rank0]: ", as torch writes
-// it) is removed, and lines that other processes printed in between are left out. Nothing if there is
-// none. Accepts any bytes; takes time in proportion to their number.
+// Finds the last traceback that ends with its exception, with those that it was chained to ("During handling of the
+// above exception, ..."). A prefix before every line ("[rank0]: ", as torch writes it) is removed, and lines that other
+// processes printed in between are left out. None if the text has none. Accepts any bytes; takes time in proportion to
+// their number.
 std::optional<Traceback> last_traceback(std::string_view text);
 
 // The exception's line in a text that is a traceback, such as py_callstack; empty if it has none.

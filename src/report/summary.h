@@ -7,7 +7,6 @@
 
 namespace elastic::report {
 
-// The bounds of the text.
 inline constexpr std::size_t kSummaryTailLines = 20;       // the last lines of a worker's stderr
 inline constexpr std::size_t kSummaryTracebackLines = 40;  // the last lines of a traceback
 inline constexpr std::size_t kSummaryLineBytes = 2000;     // bytes of one line of either

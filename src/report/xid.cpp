@@ -42,7 +42,7 @@ int order(XidWeight weight) {
   return 3;
 }
 
-// The number at the beginning of `text`; nothing if there is none or it is too large.
+// The number at the beginning of `text`; none if there is no number or it is too large.
 std::optional<int> leading_number(std::string_view text) {
   int number = 0;
   if (text.empty() || text.front() == '-') return {};

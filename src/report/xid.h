@@ -24,11 +24,11 @@ struct Xid {
   std::string line;          // of the kernel log, as it was given
 };
 
-// The Xid in a line of the kernel log ("NVRM: Xid (PCI:0000:3b:00): 79, pid=123, ..."); nothing if the line has none.
+// The Xid in a line of the kernel log ("NVRM: Xid (PCI:0000:3b:00): 79, pid=123, ..."); none if the line has none.
 std::optional<Xid> xid_of(std::string_view line);
 
 // The Xid in a kernel log that says most about why a worker failed: kHardware before kProgram before kUnknown before
-// kConsequence, the first of those that weigh the same. Nothing if the log has no Xid.
+// kConsequence, the first of those that weigh the same. None if the log has no Xid.
 std::optional<Xid> worst_xid(std::string_view kernel_log);
 
 }  // namespace elastic::report

@@ -21,7 +21,7 @@ struct Whereabouts {
   bool is_on_this_host = false;  // `address` is one of this host's own
 };
 
-// Who asks: the client's address, and that of this host which it has connected to. Empty: not known.
+// The client that asks: its address, and that of this host to which it has connected. Empty: not known.
 struct Caller {
   std::string from = {};
   std::string at = {};

@@ -30,7 +30,6 @@ std::string escaped(std::string_view value) {
   return out;
 }
 
-// The samples of one family.
 class Samples {
  public:
   Samples(std::string& out, std::string_view name) : out_(out), name_(name) {}
@@ -75,7 +74,6 @@ struct Metric {
   Write write;
 };
 
-// Adds samples for each job.
 template <class Each>
 void for_jobs(const Snapshot& snapshot, const Each& each) {
   if (!snapshot.coordinator) return;

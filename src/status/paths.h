@@ -12,7 +12,7 @@ namespace elastic::status {
 
 enum class Page : std::uint8_t { kHealth, kReady, kStatus, kMetrics };
 
-// The page of "/healthz", "/readyz", "/status" or "/metrics"; nothing for another path.
+// The page of "/healthz", "/readyz", "/status" or "/metrics"; none for another path.
 std::optional<Page> page_at(std::string_view path);
 // The answer for another path.
 inline constexpr std::string_view kNoSuchPage = "not found; elastic-run serves /healthz, /readyz, /status and /metrics";

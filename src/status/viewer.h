@@ -24,8 +24,8 @@ struct AccessRules {
 // If the job has a secret, clients that send its key may see everything; otherwise clients on this host.
 View view_of(const AccessRules& access, std::string_view authorization, std::string_view peer_address);
 
-// Whether a client with this view may be told where the coordinator is. Where the job has no secret everybody may,
-// since a stranger who speaks the agents' protocol is led there, too; else whoever may see everything.
+// Whether a client with this view may be told where the coordinator is. Where the job has no secret every client may,
+// since a stranger who speaks the agents' protocol is led there, too; else a client that may see everything.
 bool may_be_led(const AccessRules& access, View view);
 
 // Returns the snapshot without host names, addresses, process ids and texts. It copies named members only, so that a

@@ -42,7 +42,7 @@ void World::tick_node(std::size_t i) {
   if (now_ms < node.dial_at_ms || now_ms < node.gone_ms) return;
   node.dial_at_ms = now_ms + (is_eager_ ? random_.range(2, 40) : random_.range(50, 400));
   if (node.runs && random_.chance(50)) return;
-  // Mostly the latest one that is open; at times another one, or the node stands itself.
+  // Mostly the latest coordinator that is open; at times another one, or the node becomes a candidate itself.
   std::optional<std::size_t> target;
   for (std::size_t c = coordinators_.size(); c-- > 0;) {
     if (coordinators_[c]->is_closed) continue;

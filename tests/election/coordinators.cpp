@@ -116,7 +116,7 @@ void World::stand(std::size_t index) {
        c.lease->before().back().number, c.lease->before().size());
   if (!c.heard.empty()) ++seen_.by_witnessed_death;
   c.heard.clear();
-  // Workers of other rounds than the last one are stopped; so are all, at times.
+  // Workers of other rounds than the last one are stopped; at times all are.
   c.phase = Coordinator::Phase::kStopping;
   const std::vector<Round> before = c.lease->before();
   const auto runs_last = [&](const auto& each) { return each.second.runs == before.back(); };

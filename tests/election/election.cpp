@@ -8,7 +8,7 @@
 #include "tests/simulation/mutant.h"
 #endif
 
-// Runs the model of elections with one seed after the other. It ends with 1 at the first seed that breaks a rule.
+// Runs the model of elections with one seed after the other. It exits with 1 at the first seed that breaks a rule.
 //   election --count N [--from SEED]     300 seeds from 1 on, unless they are given
 //   election --trace SEED                what happens with one seed, in words
 //   election_mutants --mutant LETTER     with a mistake of tests/mistakes.py

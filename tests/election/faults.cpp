@@ -13,7 +13,7 @@ void World::fault() {
     const std::size_t i = random_.next() % started_;
     if (nodes_[i].coordinator && coordinators_[*nodes_[i].coordinator]->node != i) nodes_[i].coordinator.reset();
   } else if (kind <= 35) {
-    // Halves, or three parts, or one way.
+    // The network is cut into two to four parts, or one way only.
     std::vector<int> part(machines);
     const int parts = random_.number(1, 3);
     for (int& each : part) each = random_.chance(60) ? 0 : random_.number(0, parts);
@@ -31,7 +31,7 @@ void World::fault() {
   } else if (kind <= 90) {
     die(random_.next() % started_, random_.chance(60));
   } else if (kind <= 96) {
-    // Whoever coordinates, as often as anyone.
+    // The acting coordinator dies about as often as any node.
     for (const auto& c : coordinators_) {
       if (!c->acts(ms(c->machine))) continue;
       if (c->node) return die(*c->node, random_.chance(60));

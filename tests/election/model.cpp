@@ -8,7 +8,7 @@ World::World(std::uint64_t seed, Trace trace) : random_(seed), kind_(seed, 1), t
   const std::size_t first = static_cast<std::size_t>(random_.number(2, 5));
   started_ = first + static_cast<std::size_t>(random_.number(0, 2));
   nodes_.resize(started_ + kReplacements);
-  clocks_.resize(nodes_.size() + 1);  // the last machine is none of the nodes'
+  clocks_.resize(nodes_.size() + 1);  // the last machine has no node
   for (Clock& clock : clocks_) {
     const std::int64_t drift = random_.chance(50) ? random_.range(-4'950, 4'950) : random_.chance(50) ? -4'950 : 4'950;
     clock = {random_.range(0, 1'000'000), 1'000'000 + drift};
@@ -80,7 +80,7 @@ Coordinator& World::open(std::size_t machine, protocol::Term term) {
   Coordinator& c = *coordinators_.emplace_back(std::make_unique<Coordinator>());
   c.machine = machine;
   if (machine < nodes_.size()) c.node = machine;
-  // One that is on none of the nodes has no other name than its term.
+  // A coordinator on none of the nodes is known by its term alone.
   const auto is_taken = [&](const auto& other) { return !c.node && other->id == CoordinatorId{term, 0}; };
   while (std::ranges::any_of(coordinators_, is_taken)) term += 8;
   c.id = {term, c.node ? agent(machine) : 0};
@@ -130,7 +130,7 @@ void World::check_lease(std::size_t i) {
   const Coordinator& c = *coordinators_[nodes_[i].lender];
   if (c.is_proven || c.is_closed || !c.lease) return;
   LeaderLease held = *c.lease;
-  held.abandon();  // the prepared round stops the coordinator from acting, and nobody else can act for that
+  held.abandon();  // a prepared round may keep this coordinator from acting, but lets no other one act
   // Both count whole milliseconds.
   if (!held.authority().holds(ms(c.machine) - 1)) {
     seen_.broken = format("node {} has a lease of term {}, which has no authority", i, c.id.term);

@@ -30,10 +30,10 @@ constexpr std::int64_t kMs = 1000;  // the model's time is in microseconds
 constexpr std::int64_t kSecond = 1000 * kMs;
 constexpr std::int64_t kRunFor = 240 * kSecond;
 constexpr std::int64_t kGiveUpAfter = 45 * kSecond;  // without a coordinator
-constexpr std::size_t kReplacements = 6;             // so many of those that die are replaced
+constexpr std::size_t kReplacements = 6;             // at most so many dead nodes are replaced
 constexpr std::int64_t kKillMs = 90;                 // how long workers live on after the end of their lease
 
-// A clock of its own, which may run up to 0.495 % too fast or too slow.
+// A machine's own clock, which may run up to 0.495 % too fast or too slow.
 struct Clock {
   std::int64_t offset_ms = 0;
   std::int64_t rate = 1'000'000;  // local microseconds in a second
@@ -42,10 +42,10 @@ struct Clock {
 
 struct Coordinator {
   std::size_t machine = 0;
-  std::optional<std::size_t> node;  // nothing: it is on none
+  std::optional<std::size_t> node;  // empty: it is on none
   CoordinatorId id;
   bool is_dead = false;
-  bool is_proven = false;  // everybody who reaches its machine learns that it is dead
+  bool is_proven = false;  // every node that reaches its machine learns that it is dead
   bool is_closed = false;  // it has resigned
   std::optional<Candidate> candidate;
   std::optional<LeaderLease> lease;
@@ -107,9 +107,9 @@ class World {
   };
 
   void later(std::int64_t delay, std::function<void()> action);
-  // On a machine, which may not run then.
+  // The same on a machine, and later if the machine is paused then.
   void after(std::int64_t delay, std::size_t machine, std::function<void()> action);
-  // A message, which takes its time, and may be lost or late where the way is cut.
+  // Sends a message, which takes time, and may be lost or late where the network is cut.
   void send(std::size_t from, std::size_t to, std::function<void()> action);
   std::int64_t ms(std::size_t machine) const { return clocks_[machine].ms(now_); }
   static AgentId agent(std::size_t node) { return node + 1; }
@@ -126,7 +126,7 @@ class World {
   void attach(std::size_t i, std::size_t c);
   void judge_lease(std::size_t i);
   void tick_node(std::size_t i);
-  // The lower bits are random, and few, so that two candidates have the same term at times.
+  // The lower bits are random, and few, so that two candidates sometimes have the same term.
   protocol::Term next_term(protocol::Term known);
   void dial(std::size_t i, std::size_t index);
   void challenged(std::size_t i, std::size_t index, int dials, std::int64_t challenge_ms);
@@ -142,7 +142,7 @@ class World {
   // --- Coordinators.
 
   Coordinator::Attached* find(std::size_t index, std::size_t i, int session);
-  // True if the coordinator is replaced, and has resigned.
+  // True if the term is later than the coordinator's, which has resigned then.
   bool hears_of(std::size_t index, protocol::Term term);
   void close(std::size_t index);
   void join(std::size_t index, std::size_t i, int session, const VoterState& voter_state, std::int64_t challenge_ms,
@@ -161,14 +161,14 @@ class World {
 
   void fault();
   void die(std::size_t i, bool is_proven);
-  // At once where the coordinator has a session with the node, or later by another way; or never.
+  // The coordinator learns of it at once if it has a session with the node; else later by another way, or never.
   void tell_of_death(std::size_t index, std::size_t i);
   void end_process(Coordinator& c, bool is_proven);
 
   // --- What must always be true.
 
   void check();
-  // A coordinator that is known to be dead, or has resigned, does not count: its leases are waited for.
+  // A coordinator that is proven dead, or has resigned, does not count: the next one waits for the end of its leases.
   void check_lease(std::size_t i);
 
   template <class... Args>
@@ -177,26 +177,26 @@ class World {
   }
 
   Random random_;
-  Random kind_;  // of the seed
+  Random kind_;  // a second stream of the seed
   Trace trace_;
   std::int64_t now_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t digest_ = 0;
   std::int64_t checked_ = 0;
   std::int64_t acted_ = 0;  // when some coordinator had authority last
-  int faults_ = 1;          // seconds between two of them, at most
+  int faults_ = 1;          // seconds between two faults, at most
   int hand_overs_ = 0;      // how often coordinators resign
   bool is_eager_ = false;   // nodes look for a coordinator as often as they can, and messages are fast
-  // How long a node waits for a silent coordinator: no longer than the loss timeout, and mostly not much longer than
-  // the lease, with which an agent gives its connection up.
+  // How long a node waits for a silent coordinator: at most the loss timeout; agents mostly give their connection up
+  // not much later than the lease ends.
   std::int64_t patience_ms_ = kTimes.loss_timeout_ms;
   int other_terms_ =
       7;  // how many other terms a candidate might have taken: with few, two take the same one more often
   std::int64_t stands_for_ms_ = 7'000;  // how long a candidate waits to be elected
-  int taken_ = 93;                      // how many of those that are present a round takes, in percent
+  int taken_ = 93;                      // how many of the attached nodes a round takes, in percent
   int resets_ = 0;                      // how often a connection of a node that has just voted is reset, in percent
   std::size_t first_size_ = 0;
-  std::size_t started_ = 0;  // so many of the nodes; the others may replace those that die
+  std::size_t started_ = 0;  // so many of the nodes have started; the others may replace dead ones
   std::priority_queue<Event> events_;
   std::vector<Node> nodes_;
   std::vector<Clock> clocks_;

@@ -16,7 +16,7 @@ const std::vector<protocol::KnownRound>& known_to(const Node& node) {
   return node.agent()->link().vote().rounds().rounds();
 }
 
-// It belongs to the job still, and looks for a coordinator.
+// The node belongs to the job still, and looks for a coordinator.
 bool looks(const Node& node) {
   return node.is_running() && node.agent() != nullptr && !node.was_signalled() &&
          !node.agent()->lifecycle().has_job_result() && !node.agent()->link().vote().has_left();
@@ -32,9 +32,9 @@ bool knows(const Node& node, const Node& candidate) {
   return std::ranges::find(next_leaders, candidate.agent_id(), &protocol::NextLeader::agent) != next_leaders.end();
 }
 
-// With the votes of these nodes one of them is elected, whoever of `all` votes, too.
+// With the votes of these nodes one of them is elected, whichever others of `all` vote, too.
 bool are_enough(const std::vector<const Node*>& voters, const std::vector<const Node*>& all) {
-  // The rounds that may be the last one, as the one knows them who has heard of the latest.
+  // The rounds that may be the last one, as the node knows them that has heard of the latest.
   std::vector<protocol::KnownRound> rounds;
   for (const Node* each : all) {
     const auto& its = known_to(*each);
@@ -120,7 +120,7 @@ std::optional<std::string> Company::chance(const Node& node, Ms from_ms) const {
     if (std::ranges::all_of(company, [&](const Node* each) { return were_together(each->index(), other->index()); }))
       company.push_back(other.get());
   }
-  // Those that know a candidate's door find it, whatever else they know.
+  // Nodes that know a candidate's peer port find it, whatever else they know.
   for (const Node* candidate : company) {
     std::vector<const Node*> voters;
     std::ranges::copy_if(company, std::back_inserter(voters),

@@ -53,7 +53,7 @@ enum class FaultKind : std::uint8_t {
   kLateJoiner,
   kOtherTerms,
   kRankClaimedTwice,
-  // Of the file by which nodes meet: it does not answer some nodes, it takes long, it refuses to be written.
+  // Of the file of discovery: it does not answer some nodes, it takes long, it refuses to be written.
   kRegisterSilent,
   kRegisterSlow,
   kRegisterRefuses,
@@ -73,9 +73,9 @@ struct HangCounts {
   std::uint64_t& collections() { return numbers[1]; }  // of evidence, each of one coordinator
   std::uint64_t& verdicts() { return numbers[2]; }     // told to however many nodes
   std::uint64_t& named() { return numbers[3]; }        // of these: that name somebody
-  std::uint64_t& known() { return numbers[4]; }        // of these: all evidence was there, and had to name him
-  std::uint64_t& due() { return numbers[5]; }   // hangs that had to be told by some time, when no fault came any more
-  std::uint64_t& over() { return numbers[6]; }  // rounds whose nodes had to have heard that it is over
+  std::uint64_t& known() { return numbers[4]; }  // of these: all evidence was there, and had to name the one at fault
+  std::uint64_t& due() { return numbers[5]; }    // hangs that had to be told by some time, when no fault came any more
+  std::uint64_t& over() { return numbers[6]; }   // rounds whose nodes had to have heard that it is over
 };
 
 // Counts which faults struck in which states.

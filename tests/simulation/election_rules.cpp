@@ -44,7 +44,7 @@ void ElectionRules::sent(const Node& node, const Stamp& stamp, const EndJob& mes
   check_may_act(node, stamp, server, "EndJob");
 }
 
-// Whoever could not be told at once may hear it when the coordinator may not act any more.
+// A node that could not be told at once may hear it when the coordinator may not act any more.
 void ElectionRules::has_acted(const std::string& job, const Server& server) {
   const coordinator::Coordinator* const coordinator = server.find(job);
   if (coordinator == nullptr || !coordinator->ending().job_result()) return;
@@ -54,7 +54,7 @@ void ElectionRules::has_acted(const std::string& job, const Server& server) {
                                   format("server {} ends {} without authority", server.number(), job));
 }
 
-// Whether no coordinator has given this verdict before; it has now.
+// Whether no coordinator has given this job result before; it has now.
 bool ElectionRules::is_new(const Job& job, const JobResult& job_result) {
   std::vector<JobResult>& given = given_[job];
   const auto is_same = [&](const JobResult& other) {
@@ -71,7 +71,7 @@ void ElectionRules::heard(const Node& node, AgentId agent, const Stamp& stamp, R
 
 bool ElectionRules::may_act(const std::string& job, Incarnation incarnation, const Server& server) {
   const coordinator::Coordinator* const coordinator = server.find(job);
-  // It has ended with this message, or before: its verdict is passed on.
+  // The coordinator has ended with this message, or before: its job result is passed on.
   if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
   const coordinator::Leadership& leadership = coordinator->leadership();
   if (!server.is_up() || leadership.is_candidate()) return false;
@@ -121,7 +121,7 @@ void ElectionRules::check_transferred(const Job& job, const Prepared& round, con
   if (now.rules != then.rules || now.check != then.check) lost("the rules have changed");
   if (now.first_size != then.first_size)
     lost(format("the first round had {} nodes, and now {}", then.first_size, now.first_size));
-  // Its coordinator has asked nobody, or the one before has not, since no other node could be reached.
+  // This coordinator has asked for no votes, or the one before has not, since no other node could be reached.
   if (round.before.empty() || !before.asks) return;
   if (now.restarts_used < then.restarts_used)
     lost(format("{} restarts became {}", then.restarts_used, now.restarts_used));
@@ -133,7 +133,7 @@ void ElectionRules::check_transferred(const Job& job, const Prepared& round, con
   for (const TransferredState::Host& host : then.hosts) {
     if (host.until_ms <= simulation_.wall_ms()) continue;
     const auto known = std::ranges::find(now.hosts, host.name, &TransferredState::Host::name);
-    // No coordinator keeps a host out for longer from now than it was kept out, and their clocks have gone at 1 % less.
+    // No coordinator quarantines a host for longer from now than it was quarantined, and clocks have gone at 1 % less.
     const Ms clocks_ms = simulation_.now_ms() / 50;
     if (known == now.hosts.end() || known->until_ms + clocks_ms < host.until_ms)
       lost(format("{} is not kept out any more", host.name));

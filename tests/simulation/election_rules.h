@@ -21,13 +21,13 @@ class Simulation;
 
 // What must hold between one coordinator of a job and the next, as far as the messages show it:
 //
-// - What binds nodes (PrepareRound, RunWorkers, EndJob) is sent by a coordinator that may act, by the
-//   promises of its nodes. A candidate only passes a verdict on that one has given.
-// - A round runs only when a quorum of each round that may be the last one has heard of it (where promises decide). A
+// - What binds nodes (PrepareRound, RunWorkers, EndJob) is sent by a coordinator that may act, by the votes of its
+//   nodes. A candidate only passes on a job result that a coordinator has given.
+// - A round runs only when a quorum of each round that may be the last one has heard of it (where votes decide). A
 //   member whose process is gone counts: it will never vote.
 // - A later coordinator knows what the one before had when the last round that ran was prepared: the rules, the size of
-//   the first round, and, where promises decide, so that no knowledge is lost, the budgets, the hosts that are kept out
-//   and those that are excluded.
+//   the first round, and, where votes decide, so that no knowledge is lost, the budgets, the hosts that are quarantined
+//   and those that are evicted.
 class ElectionRules {
  public:
   explicit ElectionRules(Simulation& simulation) : simulation_(simulation) {}
@@ -55,7 +55,7 @@ class ElectionRules {
   struct Last {
     protocol::Term term = 0;
     coordinator::TransferredState transferred;
-    bool asks = false;  // its coordinator acts with the promises of its nodes
+    bool asks = false;  // its coordinator acts with the votes of its nodes
   };
 
   static bool may_act(const std::string& job, protocol::Incarnation incarnation, const Server& server);

@@ -29,7 +29,7 @@ class EntryRegister {
   void read(int host, Done done);
   void compare_set(int host, std::string expected, std::string desired, Done done);
 
-  // Called with the entry before and after each change; empty texts are none.
+  // Called with the entry before and after each change; an empty text is none.
   std::function<void(const std::string& before, const std::string& after)> changed;
 
   // Faults. Each is undone by as many calls as have begun it.

@@ -55,8 +55,8 @@ bool train_without_node_0(Simulation& simulation) {
   return worlds.size() > 1 && worlds.back().world_size == 3 && worlds.back().started == 3;
 }
 
-// From the last of the faults, which strike the first node one after the other, until what is waited for is there.
-// `and_then`: what strikes others.
+// The time from the last of the faults, which strike the first node one after the other, until `is_there`. `and_then`
+// lets faults strike other nodes.
 Ms time_until(
     const Setup& setup, const std::vector<FaultKind>& faults, const std::function<bool(Simulation&)>& is_there,
     const std::function<void(Simulation&)>& and_then = [](Simulation&) {}) {

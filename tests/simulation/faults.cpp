@@ -237,7 +237,7 @@ bool Faults::disturb_register(const Fault& fault, const Node& node) {
     entries->slow(more_ms);
     later(fault.lasts_ms, [entries, more_ms] { entries->slow(-more_ms); });
   } else {
-    // No answer comes to this node, to the leader's, or to any.
+    // No answer comes to this node, to the leader's node, or to any node.
     const Node* holds = holder(node);
     const auto concerns = [&](const Node& each) {
       return fault.extra % 3 == 2 || &each == (fault.extra % 3 == 1 && holds != nullptr ? holds : &node);

@@ -17,7 +17,6 @@ namespace elastic::simulation {
 class Node;
 class Simulation;
 
-// When a fault strikes.
 struct Trigger {
   enum class Type : std::uint8_t {
     kTime,
@@ -33,7 +32,6 @@ struct Trigger {
   int nth = 1;
 };
 
-// One fault.
 struct Fault {
   Trigger trigger;
   FaultKind kind{};
@@ -53,7 +51,6 @@ FaultPlan plan_of(const Setup& setup);
 // "when PrepareRound is sent for the 3rd time: agent dies, node 2, back after 300 ms"
 std::string text(const Fault& fault);
 
-// Injects the faults of a plan.
 class Faults {
  public:
   Faults(Simulation& simulation, FaultPlan plan, Coverage& coverage, Random random);

@@ -12,9 +12,9 @@ class Node;
 class Server;
 class Simulation;
 
-// How a node finds the coordinator by an entry in a file, and keeps that: carries out what discovery::Discovery and
-// discovery::EntryKeeper decide, as transport::FilePlace does. It lives as long as one elastic-run; what comes after
-// that is not delivered.
+// How a node finds the coordinator by an entry in a file, and keeps that entry: carries out what discovery::Discovery
+// and discovery::EntryKeeper decide, as transport::FilePlace does. It lives as long as one elastic-run; what comes
+// after that is not delivered.
 class FilePlace {
  public:
   struct Handlers {

@@ -51,7 +51,7 @@ void put(NodeFacts& facts, RankFacts& rank, Stack stack) {
   rank.stack = rank.stack_then = static_cast<std::uint16_t>(facts.different_stacks.size() - 1);
 }
 
-// Each has launched one collective more than is over; who is behind has not.
+// Each rank has launched one collective more than is over; the one that is behind has not.
 void record(NodeFacts& facts, const Hang& hang) {
   facts.groups = {{"default_pg", RankRuns::all(hang.world_size)}};
   for (RankFacts& rank : facts.ranks) {
@@ -103,7 +103,7 @@ std::string name(HangKind kind) { return std::string(kNames.at(static_cast<std::
 
 bool has_culprit(HangKind kind) { return kind <= HangKind::kNotAtInit; }
 
-// Half of these compute for ever.
+// In half of these hangs the rank computes for ever.
 bool computes(const Hang& hang) {
   return (hang.kind == HangKind::kElsewhere || hang.kind == HangKind::kBehind) && hang.rank % 2 == 1;
 }

@@ -31,7 +31,7 @@ bool has_culprit(HangKind kind);
 // A round that hangs, or did.
 struct Hang {
   HangKind kind = HangKind::kElsewhere;
-  std::int32_t rank = 0;  // that is at fault
+  std::int32_t rank = 0;  // the rank at fault
   int node = 0;           // of that rank, below its address
   std::string address = {};
   std::int32_t world_size = 0;
@@ -52,13 +52,13 @@ struct Reader {
   std::int32_t first_rank = 0;
   std::int32_t ranks = 0;
 };
-// Of a round that hangs.
+// The facts of a round that hangs.
 hang::NodeFacts facts_of(const Hang& hang, const Reader& reader, Ms now_ms);
-// Of one whose ranks wait for a host that is frozen or cut off.
+// The facts of a round whose ranks wait for a host that is frozen or cut off.
 hang::NodeFacts facts_of_waiting(const Reader& reader);
-// Of one that trains: each rank is at another place than 2 s before.
+// The facts of a round that trains: each rank is at another place than 2 s before.
 hang::NodeFacts facts_of_training(const Reader& reader, Random& random);
-// Some of it is lost.
+// Some of the facts are lost.
 void lose_part(hang::NodeFacts& facts, Random& random);
 
 }  // namespace elastic::simulation

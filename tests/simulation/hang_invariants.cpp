@@ -13,7 +13,7 @@ using namespace protocol;
 
 namespace {
 
-// For which a coordinator waits for evidence at least, by a clock that is 1 % fast.
+// How long a coordinator waits for evidence at least, by a clock that is 1 % fast.
 constexpr Ms kWaitMs = 19'700;
 
 }  // namespace
@@ -87,8 +87,8 @@ void HangInvariants::sent(const Node& node, ConnectionId connection, const Stamp
     simulation_.hangs().was_taken_for_a_step(*world);
 }
 
-// By what the coordinator has got, nothing tells this hang from a long step: a rank computes, and of nobody is it seen
-// that it waits for that one, by its stack or by how far both are in a group.
+// By what the coordinator has got, nothing tells this hang from a long step: a rank computes, and no other rank is seen
+// to wait for that one, by its stack or by how far both are in a group.
 bool HangInvariants::is_like_a_step(const Hang& hang, const Collection& collection) {
   if (!computes(hang)) return false;
   bool is_seen = false;

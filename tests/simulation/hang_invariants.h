@@ -41,9 +41,9 @@ class HangInvariants {
             const Server& server);
   void sent(const Node& node, ConnectionId connection, const protocol::Stamp& stamp, const protocol::HangOver& message,
             const Server& server);
-  // An agent has sent this one.
+  // An agent has sent this message.
   void answered(ConnectionId connection, const protocol::NodeEvidence& message);
-  // A coordinator takes this one.
+  // A coordinator takes this message.
   void taken(const Server& server, const std::string& job, protocol::Incarnation incarnation,
              const protocol::NodeEvidence& message);
   // A node has read its evidence, while its round hung or not: all that there was to see, or some of it.
@@ -66,7 +66,7 @@ class HangInvariants {
   struct Said {
     std::string cause;
     std::vector<Culprit> culprits;
-    bool is_complete = false;  // nothing is missing, by its own word
+    bool is_complete = false;  // nothing is missing, as the report says itself
   };
   struct Read {
     std::uint32_t collection = 0;

@@ -93,7 +93,7 @@ bool Hangs::moves(std::size_t index) const {
 // --- Progress. -------------------------------------------------------------------------------------
 
 void Hangs::world_is_there(std::size_t index) {
-  // The last one is not known yet. The node of a dead one may have a later world.
+  // The last worker is not known yet. The node of a dead one may have a later world.
   for (const WorkerId id : world(index).workers) {
     if (simulation_.workers().at(id).alive) worker_started(id);
   }
@@ -202,7 +202,7 @@ void Hangs::agent_acts(Node& node, const agent::Effect& effect) {
   was_told(*index);
 }
 
-// Whoever reads it lets the round go on after a while, or ends the rank.
+// A user who reads it lets the round go on after a while, or ends the rank.
 void Hangs::was_told(std::size_t index) {
   if (!is_hanging(index)) return;
   State& state = states_[index];
@@ -275,14 +275,14 @@ void Hangs::look_when_settled(std::size_t index) {
     if (const auto known_ms = rules.hang_timeout_ms ? rules.hang_timeout_ms : rules.hang_first_timeout_ms)
       at_most(*known_ms);
   }
-  // Where nothing was seen of the round, and no time was given, nobody looks.
+  // Without a sign of progress in the round, and without a given time, the round is not watched.
   if (!limit_ms) return end(index);
   must_be_told(index, *limit_ms, simulation_.now_ms());
 }
 
 void Hangs::was_taken_for_a_step(std::size_t index) { states_[index].taken_for_step_ms = simulation_.now_ms(); }
 
-// Where the coordinator has rightly taken it for a long step meanwhile, the limit passes again from then on.
+// If the coordinator has rightly taken the hang for a long step meanwhile, the limit passes again from then on.
 void Hangs::must_be_told(std::size_t index, Ms limit_ms, Ms since_ms) {
   const bool is_storage = states_[index].hang->kind == HangKind::kStorage;  // that is told after four times the limit
   const Ms wait_ms = is_storage ? 5 * limit_ms + 2 * kJudgeMs : limit_ms + kLookMs + kJudgeMs;

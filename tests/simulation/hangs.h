@@ -41,7 +41,7 @@ class Hangs {
   // No fault comes any more, and no further hang: those that are there must be told.
   void calm();
 
-  // When a node reads its evidence, and when it sends it, from now; nothing: never.
+  // When a node reads its evidence, and when it sends it, from now; not set: never.
   struct Reading {
     Ms reads_ms = 0;
     std::optional<Ms> sends_ms = {};
@@ -53,7 +53,7 @@ class Hangs {
   const Hang* hang_of(std::size_t index) const;
   // The nodes of a world, by their ranks.
   const std::vector<int>& nodes_of(std::size_t index) const { return states_[index].nodes; }
-  // The world whose workers this node has started last; nothing: none.
+  // The world whose workers this node has started last; not set: none.
   std::optional<std::size_t> world_of(const Node& node) const;
   // When a world was last seen to make no progress; before 0: never.
   Ms stood_ms(std::size_t index) const { return states_[index].stood_ms; }

@@ -82,7 +82,7 @@ TEST_CASE("of 10,000 ranks no wrong one is named, though evidence is lost and th
     setup.hangs->partial_percent = 5;
     setup.hangs->late_percent = 2;
     setup.hangs->never_percent = 1;
-    // It dies when about half of the nodes are asked, and is back soon.
+    // The coordinator dies when about half of the nodes are asked, and is back soon.
     Fault dies;
     dies.trigger = {.type = Trigger::Type::kMessage,
                     .at_ms = 0,

@@ -157,7 +157,7 @@ void Invariants::sent(const Node& node, AgentId agent, const Stamp& stamp, const
     broken("a deterministic failure has come twice", "no restart was used");
   Term& judge = judges_[{node.setup().job, stamp.incarnation}];
   judge = std::max(judge, stamp.term);
-  // The last verdict counts: an earlier one may have been lost with its coordinator.
+  // The last job result counts: an earlier one may have been lost with its coordinator.
   if (job_result.outcome == JobResult::Outcome::kFailed) {
     told_of_failure_.insert(agent);
   } else {
@@ -207,9 +207,10 @@ void Invariants::entry_changes(const std::string& before, const std::string& aft
   broken("an entry never goes back to a leader of a lower term", format("{} takes the place of {}", after, before));
 }
 
-// A port is never that of another process, so that what listens has never refused. The door of a node that is in no
-// round, and has no coordinator, knows nothing of the job; and where it began it may have ended, and begun again since.
-// A start of the job whose workers have never run may be replaced while a node hears that it is in its first round.
+// A port is never that of another process, so that what listens has never refused. The peer port of a node that is in
+// no round, and has no coordinator, knows nothing of the job. Where the job was begun it may have ended, and begun
+// again since. A start of the job whose workers have never run may be replaced while a node hears that it is in its
+// first round.
 void Invariants::entry_is_replaced(const std::string& entry) const {
   const auto there = discovery::read_entry(entry);
   const auto has_run = [&](const auto& of_job) {
@@ -236,7 +237,7 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
 
 void Invariants::none_runs_twice() const {
   if (simulation_.setup().failover == Setup::Failover::kOff || simulation_.setup().peer_ports_are_shut) return;
-  // Two hear of each other by the process at the place where the nodes meet, or by their file.
+  // Two starts hear of each other by the process at the endpoint, or by the file.
   if (!simulation_.first_server().is_up() && !simulation_.setup().is_by_file()) return;
   std::map<std::string, Incarnation> found;
   for (const Server& server : simulation_.servers()) {
@@ -276,8 +277,8 @@ void Invariants::knowledge_is_lost() {
   }
 }
 
-// Without promises a coordinator that has its memory goes on with the nodes that it reaches, however few. If it dies,
-// the next one takes over the latest round that it hears of, from a quorum of that: it cannot know of a later one whose
+// Without votes a coordinator that has its memory goes on with the nodes that it reaches, however few. If it dies, the
+// next one takes over the latest round that it hears of, from a quorum of that: it cannot know of a later one whose
 // nodes have had no chance to reach it since it was started (docs/rendezvous.md, "How many are enough").
 void Invariants::forget_what_was_cut_off(const Node& node, const Stamp& stamp, const PrepareRound& message,
                                          const Server& server) {
@@ -337,7 +338,7 @@ void Invariants::workers_start(const Node& node, const agent::StartWorkers& orde
 void Invariants::check_beginning(const Node& node, const PrepareRound& round, Incarnation incarnation) const {
   const JobTerms& terms = node.setup().terms;
   const bool is_most = round.place.node_count == terms.max_nodes / terms.node_unit * terms.node_unit;
-  // A later round may be the first whose workers start, since the check has excluded nodes of the first one.
+  // A later round may be the first whose workers start, since the check has evicted nodes of the first one.
   if (is_most || round.round != 0 || simulation_.setup().failover != Setup::Failover::kOff) return;
   const auto& begun = begun_.at(node.setup().job);
   const auto known = std::ranges::find(begun, incarnation, &Begun::incarnation);
@@ -345,7 +346,7 @@ void Invariants::check_beginning(const Node& node, const PrepareRound& round, In
   for (const WorkerId id : simulation_.workers().alive()) {
     const Worker& worker = simulation_.workers().at(id);
     const World& world = simulation_.workers().world_of(worker);
-    // The other one may have begun since: with the most nodes that it may have.
+    // The other incarnation may have begun since, with the most nodes that it may have.
     const bool is_earlier = std::ranges::find(begun.begin(), known, world.incarnation, &Begun::incarnation) != known;
     if (world.job != node.setup().job || !is_earlier || !counts(worker)) continue;
     broken("a job begins when no earlier start of it can live",
@@ -358,7 +359,7 @@ void Invariants::check_beginning(const Node& node, const PrepareRound& round, In
 // earlier. A coordinator without a memory may take up an earlier incarnation again: a storage refuses its workers.
 // Where two incarnations live side by side, and the earlier one gets a node of the later one, it goes above that: then
 // it is the later one's workers that a storage refuses.
-// Where nobody's vote counts, those that know of the latest round may be gone when others are found by a coordinator.
+// Where no votes count, the nodes that know of the latest round may be gone when a coordinator finds others.
 void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarnation incarnation) {
   const std::string fence = text_of_fence(round.fence, round.round);
   auto& begun = begun_[node.setup().job];
@@ -368,7 +369,7 @@ void Invariants::check_fence(const Node& node, const PrepareRound& round, Incarn
   if (nobody_votes && own != begun.end() && fence < own->fence && !is_known(node.setup().job, *own)) own->fence.clear();
   for (auto other = begun.begin(); other != begun.end(); ++other) {
     const bool grows = other == own ? fence >= other->fence : fence > other->fence;
-    // The one case that promises leave open: the other start of the job went on when this one had begun.
+    // The one case that votes leave open: the other start of the job went on when this one had begun.
     const bool are_side_by_side = simulation_.setup().failover != Setup::Failover::kOff && own != begun.end() &&
                                   other != own && other->started_ms > own->formed_ms;
     if (!grows && !are_side_by_side)
@@ -461,24 +462,24 @@ void Invariants::agent_finished(const Node& node, const agent::Finish& end) {
            format("node {} ends with: {}; {}", node.index(), text(job_result), *node.gave_up_in_vain()));
   }
   if (node.was_signalled() || node.lost_its_guardian() || gave_up || turned_away_.contains(node.agent_id())) return;
-  // Its workers have succeeded, and it has waited for the others long enough. They may fail after that.
+  // The node's workers have succeeded, and it has waited for the others long enough. They may fail after that.
   if (job_result.outcome == JobResult::Outcome::kSucceeded && !told_.contains(node.agent_id())) return;
   const agent::Link& link = node.agent()->link();
-  // The job was started again and stopped by an operator before it met a node of the earlier start, which has a
-  // verdict.
+  // The job was started again and stopped by an operator before it met a node of the earlier start, which has a job
+  // result.
   const bool was_in_no_round = node.agent()->lifecycle().joins().facts.membership == 0;
   const bool was_ordered =
       job_result.outcome == JobResult::Outcome::kStopped && job_result.reason == "stopped by an operator";
   if (was_in_no_round && was_ordered) return;
   const Incarnation incarnation = link.own_incarnation() != 0 ? link.own_incarnation() : link.incarnation();
-  // A coordinator that is cut off from most nodes may end the job for the others, while those have another one. Its
-  // verdict may be passed on by a later one.
+  // A coordinator that is cut off from most nodes may end the job for the others, while those have another one. Its job
+  // result may be passed on by a later one.
   const auto given = first_given_.find({node.setup().job, incarnation, job_result.outcome, job_result.reason});
   const Term by = given != first_given_.end() ? given->second : link.term();
   const Term elected = simulation_.setup().moves() ? by : 0;
   auto& outcomes = outcomes_[{node.setup().job, incarnation}][elected];
   const bool is_another = !outcomes.empty() && !outcomes.contains(job_result.outcome);
-  // Only this agent has the verdict of a coordinator that died, and it was cut off until another one had ended the job.
+  // Only this agent has the job result of a dead coordinator, and was cut off until another one had ended the job.
   const auto judge = judges_.find({node.setup().job, incarnation});
   if (is_another && judge != judges_.end() && judge->second > link.term()) {
     if (!node.gave_up_in_vain()) return;

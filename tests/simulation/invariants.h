@@ -50,15 +50,14 @@ class Invariants {
             const Server& server);
   void sent(const Node& node, protocol::AgentId agent, const protocol::Stamp& stamp, const protocol::Dismiss& message,
             const Server& server);
-  // The entry of a file is another one from now on; empty texts are none.
+  // The entry of a file is another one from now on; an empty text is none.
   void entry_changes(const std::string& before, const std::string& after) const;
   // A node begins a job in the place of that entry.
   void entry_is_replaced(const std::string& entry) const;
-  // Where promises decide: of the coordinators of one incarnation of a job at most one may act, whatever the clocks
-  // say.
+  // Where votes decide: of the coordinators of one incarnation of a job at most one may act, whatever the clocks say.
   void one_acts() const;
   // The same, a while after the last fault: no job goes on twice, since one that was begun anew beside one that runs
-  // gives way or ends, if there is a process where the nodes meet, by which they hear of each other.
+  // gives way or ends, if there is a process at the endpoint, or a file, by which they hear of each other.
   void none_runs_twice() const;
   // The agent reports that none of this round's processes are left on its node, or that its workers have succeeded.
   void answered(const Node& node, protocol::AgentId agent, protocol::Incarnation incarnation,
@@ -75,8 +74,8 @@ class Invariants {
   void workers_can_be_killed(const Node& node);
   void agent_finished(const Node& node, const agent::Finish& end);
 
-  // A verdict that no living agent has got is lost when the coordinator that gave it dies: nodes that were cut off all
-  // the time may come to another end.
+  // A job result that no living agent has got is lost when the coordinator that gave it dies: nodes that were cut off
+  // all the time may come to another end.
   void look_for_witnesses();
 
   // There have been no faults since that time.
@@ -140,12 +139,12 @@ class Invariants {
   std::map<std::pair<std::string, protocol::Incarnation>,
            std::map<protocol::Term, std::map<protocol::JobResult::Outcome, int>>>
       outcomes_;
-  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last verdict
-  std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // verdicts: Server::start_number()
+  std::map<std::pair<std::string, protocol::Incarnation>, protocol::Term> judges_;   // the term of the last job result
+  std::map<std::pair<std::string, protocol::Incarnation>, std::uint64_t> given_by_;  // results: Server::start_number()
   // The details of the failure that the nodes of a failed job got, by Server::start_number().
   std::map<std::tuple<std::string, protocol::Incarnation, std::uint64_t>, std::string> details_;
-  std::set<protocol::AgentId> told_;  // the verdict
-  // The term of the coordinator that gave a verdict first, by the verdict.
+  std::set<protocol::AgentId> told_;  // the job result
+  // The term of the coordinator that gave a job result first, by the job result.
   std::map<std::tuple<std::string, protocol::Incarnation, protocol::JobResult::Outcome, std::string>, protocol::Term>
       first_given_;
   std::set<protocol::AgentId> told_of_failure_;
@@ -154,7 +153,7 @@ class Invariants {
   std::map<int, Ms> killable_since_;  // by node, see workers_can_be_killed()
   Ms last_ms_ = 0;                    // the time of the last step
   int steps_at_once_ = 0;             // at that time
-  std::set<std::string> news_;        // jobs that have run a round or got a verdict
+  std::set<std::string> news_;        // jobs that have run a round or got a job result
 };
 
 }  // namespace elastic::simulation

@@ -14,7 +14,7 @@ using namespace elastic::simulation;
 
 namespace {
 
-// The most bytes that each agent may keep, and below the coordinator for each of its nodes (session, roster, seat).
+// The most bytes that each agent may keep, and below the coordinator for each node (session, roster, rank slot).
 constexpr double kMostOfAgent = 4 * 1024;
 constexpr double kMostOfCoordinator = 1.5 * 1024;
 // The most bytes for the job itself, whatever the number of nodes.

@@ -16,7 +16,7 @@ namespace elastic::simulation {
 
 namespace {
 
-// What docs/rendezvous.md promises, by a clock that is slow by 1 %: the longest pause between two attempts, and how
+// The bounds of docs/rendezvous.md, by a clock that is slow by 1 %: the longest pause between two attempts, and how
 // long an attempt may stay without an answer.
 constexpr Ms kLongestPauseMs = 2020;
 constexpr Ms kUnansweredMs = 5050;
@@ -475,7 +475,7 @@ void Node::guardian_kills() {
   for (const WorkerId id : std::vector<WorkerId>(workers_)) simulation_.workers().signal(id, SIGKILL);
 }
 
-// A coordinator on this node ends with it: those who may succeed it are told.
+// A coordinator on this node ends with it: the next leaders are told.
 std::vector<ListenerId> Node::listeners() const {
   if (!has_peer_port() || !at_home_) return {connects_to_};
   std::vector<ListenerId> out;

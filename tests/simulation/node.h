@@ -21,7 +21,7 @@ namespace elastic::simulation {
 
 class Simulation;
 
-// A guardian's own connection, which sends one message as soon as it is open.
+// A guardian's own connection, which sends one death notice as soon as it is open.
 class GuardianWord : public ConnectionOwner {
  public:
   GuardianWord(Simulation& simulation, ByteString word) : simulation_(simulation), word_(std::move(word)) {}
@@ -41,9 +41,9 @@ class Node : public ConnectionOwner {
 
   // A new elastic-run of the same command line, with another agent id.
   void start();
-  // Where any node may succeed the coordinator: this node's door.
+  // Where any node may become the next leader: this node's peer port.
   void set_peer_port(Server& server) { server_ = &server; }
-  // Where the nodes meet by a file: that.
+  // Where discovery is by a file: that file.
   void set_entries(EntryRegister& entries) { entries_ = &entries; }
 
   // Faults. Each does nothing if the process or host that it is about is not running.
@@ -86,7 +86,7 @@ class Node : public ConnectionOwner {
     if (launch == process_.launch()) process_.run(is_timer, std::forward<Doing>(doing));
   }
   std::uint32_t launch() const { return process_.launch(); }
-  // The verdict of the last elastic-run here that ended by itself.
+  // The job result of the last elastic-run here that ended by itself.
   const std::optional<protocol::JobResult>& job_result() const { return job_result_; }
   bool was_signalled() const { return was_signalled_; }
   bool lost_its_guardian() const { return guardian_is_lost_; }
@@ -97,7 +97,7 @@ class Node : public ConnectionOwner {
   const std::optional<std::string>& gave_up_in_vain() const { return chance_; }
   // It has had no session with the coordinator since then, and no chance to get one.
   bool is_cut_off_since(Ms from_ms) const;
-  // Another coordinator leads at its door, or with another round.
+  // Another coordinator leads at its peer port, or with another round.
   void lead_changes();
   void way_is_open(bool open);
   // Bytes that are under way on its connection are lost.
@@ -156,8 +156,8 @@ class Node : public ConnectionOwner {
   ConnectionId connection_ = 0;
   bool at_home_ = false;
   bool trying_ = false;       // place_ is still to be told how the present attempt ends
-  bool is_answered_ = false;  // the present attempt
-  bool may_begin_ = true;     // the job, where that leads
+  bool is_answered_ = false;  // by the present attempt
+  bool may_begin_ = true;     // the job may be begun where the present attempt leads
   ListenerId connects_to_ = 0;
   std::size_t attempts_ = 0;  // at the endpoint
   transport::PeerPortIs peer_port_is_;
@@ -183,8 +183,8 @@ class Node : public ConnectionOwner {
   // The guardian, which lives on when the agent dies.
   std::optional<Ms> guardian_lease_ms_;
   std::uint64_t guardian_timer_ = 0;
-  // The message that the agent has prepared for when the round's workers are gone. Its frame is made when it is sent,
-  // since few are.
+  // The death notice that the agent has prepared for when the round's workers are gone. Its frame is made when it is
+  // sent, since few are.
   struct Word {
     protocol::AgentId agent = 0;
     protocol::Incarnation incarnation = 0;

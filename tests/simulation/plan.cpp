@@ -102,7 +102,7 @@ void add_stacks(FaultPlan& plan, const Setup& setup) {
   }
 }
 
-// Where promises decide, the network falls apart and coordinators die more often, mostly while workers run.
+// Where votes decide, the network falls apart and coordinators die more often, mostly while workers run.
 void add_losses(FaultPlan& plan, const Setup& setup) {
   if (setup.failover == Setup::Failover::kOff) return;
   Random random(setup.seed, 7);
@@ -131,8 +131,8 @@ void add_losses(FaultPlan& plan, const Setup& setup) {
   plan.calm_ms += random.range(0, 3 * setup.loss_timeout_ms);
 }
 
-// The coordinator's node is told to leave, and hands over while something else happens to it, to its successor or to
-// the network. A random stream of its own.
+// The coordinator's node is told to leave, and transfers its leadership while something else happens to it, to the next
+// leader or to the network. A random stream of its own.
 void add_crossings(FaultPlan& plan, const Setup& setup) {
   Random random(setup.seed, 9);
   if (setup.failover != Setup::Failover::kFromNode0 || !random.chance(20)) return;
@@ -166,8 +166,8 @@ void add_crossings(FaultPlan& plan, const Setup& setup) {
   }
 }
 
-// The coordinator's process dies, and those that it reaches know that, just after the network has fallen apart; perhaps
-// the next one dies, too. A random stream of its own.
+// The coordinator's process dies, and the nodes that it reaches know that, just after the network has fallen apart;
+// perhaps the next one dies, too. A random stream of its own.
 void add_double_losses(FaultPlan& plan, const Setup& setup) {
   Random random(setup.seed, 10);
   if (setup.failover == Setup::Failover::kOff || !random.chance(25)) return;

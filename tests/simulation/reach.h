@@ -24,7 +24,6 @@ class Reach {
 
   // A new agent has started.
   void begin(Ms now_ms);
-  // The agent has a session.
   void attached(Ms now_ms);
   void tries(Ms now_ms);
   // The last attempt has failed.
@@ -39,7 +38,7 @@ class Reach {
   // Whether the agent may try: it has no workers that have to end first.
   void is_free(bool free, Ms now_ms);
 
-  // The first chance since `from_ms`, in words; nothing if there was none.
+  // The first chance since `from_ms`, in words; none if there was none.
   std::optional<std::string> chance(Ms from_ms, Ms now_ms, const Times& times) const;
   // It has had no session since `from_ms`, and no chance.
   bool is_cut_off(Ms from_ms, Ms now_ms, const Times& times) const {

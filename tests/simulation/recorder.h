@@ -18,7 +18,7 @@ struct Recording {
   protocol::Term term = 0;
   std::string text;  // the contents of the file
 
-  // The state after each event; nothing if the coordinator had ended by then.
+  // The state after each event; none if the coordinator had ended by then.
   struct State {
     coordinator::Coordinator::State state{};
     std::optional<protocol::RoundNumber> round;
@@ -39,7 +39,6 @@ struct Recording {
 // One of several coordinators of a job: the number of its server, and the job.
 using OfServer = std::pair<std::uint32_t, std::string>;
 
-// Makes the recordings of a simulation.
 class Recorder {
  public:
   explicit Recorder(bool has_check) : has_check_(has_check) {}
@@ -73,8 +72,8 @@ class Recorder {
   std::optional<std::size_t> asked_;  // the coordinator whose check plan is asked
 };
 
-// Replays a recording with trace::Replay and compares the result with what the coordinator did. Returns nothing
-// if both are the same; else the difference, beginning with `name` and the line.
+// Replays a recording with trace::Replay and compares the result with what the coordinator did. Empty if both are the
+// same; else the difference, beginning with `name` and the line.
 std::optional<std::string> difference(const Recording& recording, const std::string& name);
 
 }  // namespace elastic::simulation

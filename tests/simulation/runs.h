@@ -26,7 +26,6 @@ struct FailedSeed {
   std::string text;
 };
 
-// The results of many seeds.
 struct Totals {
   Coverage coverage;
   std::uint64_t hash = 0;  // of the hashes of all seeds; it does not depend on their order
@@ -50,8 +49,8 @@ struct Wanted {
 // unless a number of seconds is wanted.
 Totals run_seeds(const Wanted& wanted, int jobs, std::ostream* progress);
 
-// The fewest faults of a seed's plan with which it still fails for the same reason, and that failure; nothing if the
-// seed does not fail.
+// The fewest faults of a seed's plan with which it still fails for the same reason, and that failure; none if the seed
+// does not fail.
 struct Shrunk {
   FaultPlan plan;
   Broken broken;

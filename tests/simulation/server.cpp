@@ -57,7 +57,7 @@ std::unique_ptr<health::CheckPlan> make_check(int phases) {
   return std::make_unique<PlannedCheck>(phases);
 }
 
-// A door has the clock of its node.
+// A peer port has the clock of its node.
 Ms Server::now_ms() const { return node_ != nullptr ? node_->local_ms() : simulation_.now_ms(); }
 
 void Server::start() {

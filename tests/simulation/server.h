@@ -22,8 +22,8 @@ class Simulation;
 
 class Node;
 
-// The coordinators of a process: the real transport::Service, which has no jobs when it is started again. It listens
-// at the endpoint, in a process of its own or beside the agent of node 0; or it is the door of a node.
+// The coordinators of a process: the real transport::Service, which has no jobs when it is started again. It listens at
+// the endpoint, in a process of its own or beside the agent of node 0; or it is the peer port of a node.
 class Server : public ConnectionOwner {
  public:
   // The number differs from those of all other servers. `node` is the one whose process it is in and whose clock it
@@ -34,15 +34,15 @@ class Server : public ConnectionOwner {
   // At the endpoint: begins to listen there. The host is that of its listener.
   void set_listener(ListenerId listener) { listener_ = listener, is_at_endpoint_ = true; }
   void start();
-  // A node's door, for this job, beside this agent. If it has a listener already, it is at the endpoint.
+  // A node's peer port, for this job, beside this agent. If it has a listener already, it is at the endpoint.
   void open_peer_port(const std::string& job, protocol::AgentId own);
   void set_peer_port(const transport::PeerPortIs& peer_port) { on(peer_port); }
   void agent_has_ended() { on(transport::AgentEnded{}); }
-  // Where the nodes meet by a file: jobs may begin at this door, or may not any more. False: it is in use.
+  // With a file: jobs may begin at this peer port, or may not any more. False: it is in use.
   bool begin_jobs(bool may_begin);
-  // What the file is to say of the door's job; nothing: its leader is not here.
+  // The file's entry of the peer port's job; not set: its leader is not here.
   std::optional<discovery::Entry> entry() const;
-  // The leader here announces itself there.
+  // The leader here gossips there.
   void gossip_at(ListenerId where);
   // Calls `done` once it has no connection any more, perhaps at once.
   void when_idle(std::function<void()> done);
@@ -101,7 +101,7 @@ class Server : public ConnectionOwner {
   Random random_;
   Process process_;
   ListenerId listener_ = 0;
-  std::string job_;  // of a door
+  std::string job_;  // of a peer port
   protocol::AgentId own_ = 0;
   bool may_begin_ = false;
   transport::Lead lead_;
@@ -111,14 +111,15 @@ class Server : public ConnectionOwner {
   std::optional<transport::Service> service_;
   std::optional<Ms> timer_at_ms_;
   std::uint64_t timer_ = 0;
-  // Who waits for stacks, with the latest time of the answer by this clock; nothing: the process was stopped meanwhile.
+  // The requests for stacks, with the latest time of the answer by this clock; not set: the process was stopped
+  // meanwhile.
   std::map<transport::StacksDesk::Ticket, std::optional<Ms>> askers_;
   transport::StacksDesk::Ticket last_ticket_ = 0;
-  bool gossips_ = false;  // a timer of announcements runs
+  bool gossips_ = false;  // a timer of leader gossip runs
   std::deque<Visit> visits_;
 };
 
-// A check before training which finds the nodes unfit that sent "bad" or "slow". At most two phases.
+// A check before training which finds the nodes unhealthy that sent "bad" or "slow". At most two phases.
 std::unique_ptr<health::CheckPlan> make_check(int phases);
 
 }  // namespace elastic::simulation

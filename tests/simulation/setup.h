@@ -19,7 +19,7 @@ struct NodeSetup {
   int workers = 1;
   std::optional<int> claimed_rank;
   bool hosts_coordinator = false;
-  bool fit = true;    // the check before training finds it fit
+  bool fit = true;    // the check before training finds it healthy
   bool slow = false;  // the check before training finds it slow
   Ms starts_ms = 0;
   protocol::JobTerms terms;
@@ -40,7 +40,7 @@ struct HangSetup {
   Ms beat_ms = 300;                   // from one sign of progress to the next
   bool all_speak = false;             // all nodes show it, and not that of rank 0 alone
   int percent = 60;                   // of the rounds hang
-  std::optional<HangKind> kind = {};  // of all hangs; nothing: it is drawn for each
+  std::optional<HangKind> kind = {};  // of all hangs; not set: it is drawn for each
   bool all_last = false;              // until they are told; else some end by themselves
   int partial_percent = 30;           // of the nodes read only a part of the evidence
   int late_percent = 20;              // of them are slow, many of them too slow
@@ -52,12 +52,13 @@ struct Setup {
   std::uint64_t seed = 1;
   std::vector<NodeSetup> nodes = {};
   bool hosted = false;  // the coordinator's process is that of node 0
-  // The nodes' promises decide who may be the coordinator, and every node has a door. The first one is in a process of
-  // its own, or in that of node 0, or of whichever node writes its entry into the file first; then `hosted` is not set.
+  // The nodes' votes decide who may be the coordinator, and every node has a peer port. The first coordinator is in a
+  // process of its own, in that of node 0, or of the node that writes its entry into the file first; then `hosted` is
+  // not set.
   enum class Failover { kOff, kFromAlone, kFromNode0, kByFile };
   Failover failover = Failover::kOff;
   bool lists_hosts = false;          // with failover: the endpoint names further nodes, at which newcomers ask, too
-  bool peer_ports_are_shut = false;  // the same: no firewall lets anybody in but at the endpoint's host
+  bool peer_ports_are_shut = false;  // the same: firewalls let connections in at the endpoint's host only
   // Any node may be the host of its job's coordinator.
   bool moves() const { return failover != Failover::kOff; }
   bool is_by_file() const { return failover == Failover::kByFile; }
@@ -71,14 +72,13 @@ struct Setup {
   int saving_percent = 20;    // of the workers save for a while when they are told to end
   bool guardian_speaks = true;
   int jobs = 1;
-  std::optional<HangSetup> hangs = {};  // nothing: no round shows progress, and none hangs
+  std::optional<HangSetup> hangs = {};  // not set: no round shows progress, and none hangs
 };
 
 // The setup of a seed. With `nodes` of 0 the seed decides their number, too.
 Setup setup_of(std::uint64_t seed, int nodes = 0);
 // A plain job of so many nodes, all of which are needed, for simulations whose faults are chosen by hand.
 Setup plain_setup(std::uint64_t seed, int nodes);
-// The setup in words, for a person.
 std::string text(const Setup& setup);
 
 // The longest time from the last fault until a round runs or the job is over: the sum of all timeouts that may follow

@@ -281,7 +281,7 @@ void Simulation::agent_died(Node&) {
 
 void Simulation::agent_acts(Node& node, const agent::Effect& effect) {
   const auto* warn = std::get_if<agent::Warn>(&effect);
-  // It has waited for the others for long enough, and ends as its own workers have.
+  // The node has waited for the others for long enough, and ends as its own workers have.
   if (warn != nullptr && warn->event == "exit_barrier") invariants_.turned_away(node.agent_id());
   hangs_.agent_acts(node, effect);
   faults_.agent_acts(effect.index());
@@ -316,7 +316,7 @@ std::vector<std::string> Simulation::job_names() const {
 
 Server* Simulation::server_of(const std::string& job) {
   if (!setup_.moves()) return server().is_up() ? &server() : nullptr;
-  // The one that acts, or else a candidate.
+  // The server that acts, or else that of a candidate.
   Server* found = nullptr;
   for (Server& server : servers_) {
     const coordinator::Coordinator* const coordinator = server.is_up() ? server.find(job) : nullptr;

@@ -32,7 +32,6 @@ namespace elastic::simulation {
 
 inline constexpr const char* kSecret = "of the simulator";
 
-// The result of a simulation.
 struct SimulationOutcome {
   std::optional<Broken> broken;
   std::uint64_t hash = 0;
@@ -66,14 +65,14 @@ class Simulation {
   Trace& trace() { return trace_; }
   Network& network() { return network_; }
   Workers& workers() { return workers_; }
-  // The coordinator's process at the endpoint, which is never started where nodes meet by a file.
+  // The coordinator's process at the endpoint, which is never started if discovery is by a file.
   Server& server() { return servers_.front(); }
-  // The one at the endpoint, which may be beside the agent of node 0.
+  // The first server at the endpoint, which may be beside the agent of node 0.
   Server& first_server() {
     return setup_.failover == Setup::Failover::kFromNode0 ? *nodes_.front()->server() : servers_.front();
   }
-  // Whom a node asks that looks for the coordinator at the endpoint for the nth time: the first server, and between
-  // these the doors of the other hosts that the endpoint names.
+  // The server that a node asks when it looks at the endpoint for the nth time: the first one, and between these the
+  // peer ports of the other hosts that the endpoint names.
   Server& endpoint(std::size_t attempt);
   const std::deque<Server>& servers() const { return servers_; }
   std::vector<std::string> job_names() const;
@@ -81,7 +80,7 @@ class Simulation {
   Server* server_of(const std::string& job);
   // Its host; none if there is none.
   std::optional<int> coordinator_host(const std::string& job);
-  // The file with a job's entry; null if its nodes meet at an endpoint.
+  // The file with a job's entry; null if its nodes have an endpoint.
   EntryRegister* entries_of(const std::string& job);
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   Invariants& invariants() { return invariants_; }

@@ -8,7 +8,7 @@
 
 namespace elastic::simulation {
 
-// A connection that a coordinator's process opens itself: to a node's door, or to where nodes meet.
+// A connection that a coordinator's process opens itself: to a peer port, to the endpoint, or to what a file names.
 class Visit : public ConnectionOwner {
  public:
   // `on_made` is called once at most, and tells whether the connection was made. `on_read` may be empty.

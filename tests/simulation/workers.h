@@ -52,7 +52,6 @@ struct World {
   std::vector<WorkerId> workers = {};
 };
 
-// All workers of a simulation.
 class Workers {
  public:
   struct Settings {
@@ -63,13 +62,11 @@ class Workers {
   Workers(Timeline& timeline, Trace& trace, const Network& network, Random random, Settings settings)
       : timeline_(timeline), trace_(trace), network_(network), random_(random), settings_(settings) {}
 
-  // Called when a worker has ended.
   std::function<void(WorkerId)> ended;
   // Called when all workers of a world have been started. May be empty.
   std::function<void(std::size_t)> all_are_started;
   // Whether the workers of a world go on, though their time is over. May be empty.
   std::function<bool(std::size_t)> goes_on;
-  // Returns the host of a node.
   std::function<int(int)> host_of;
 
   WorkerId start(int node, std::uint32_t launch, const std::string& job, protocol::Incarnation incarnation,
