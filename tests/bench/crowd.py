@@ -21,7 +21,7 @@ from ports import free_port  # noqa: E402, F401 (the place of tests for both)
 HEAD = struct.Struct("=4I3q")  # crowd.h
 ENTRY = struct.Struct("=qqiIIIIi")
 
-# What a node that was killed may leave behind of its lease, in ms, by the loss timeout in ms (docs/rendezvous.md).
+# What a node that was killed may leave behind of its lease, in ms, by the loss timeout in ms (docs/failover.md).
 def lease_over_ms(loss_timeout_ms=5000):
     return loss_timeout_ms * 3 / 5 * 1.01 + 100
 

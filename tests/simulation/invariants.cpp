@@ -279,7 +279,7 @@ void Invariants::knowledge_is_lost() {
 
 // Without votes a coordinator that has its memory goes on with the nodes that it reaches, however few. If it dies, the
 // next one takes over the latest round that it hears of, from a quorum of that: it cannot know of a later one whose
-// nodes have had no chance to reach it since it was started (docs/rendezvous.md, "How many are enough").
+// nodes have had no chance to reach it since it was started (docs/failover.md, "Without votes").
 void Invariants::forget_what_was_cut_off(const Node& node, const Stamp& stamp, const PrepareRound& message,
                                          const Server& server) {
   if (simulation_.setup().moves()) return;

@@ -16,7 +16,7 @@ namespace elastic::simulation {
 
 namespace {
 
-// The bounds of docs/rendezvous.md, by a clock that is slow by 1 %: the longest pause between two attempts, and how
+// The bounds of docs/architecture.md, by a clock that is slow by 1 %: the longest pause between two attempts, and how
 // long an attempt may stay without an answer.
 constexpr Ms kLongestPauseMs = 2020;
 constexpr Ms kUnansweredMs = 5050;

@@ -10,7 +10,7 @@ HEADERS = PROTOCOL + ["rendezvous/protocol/codec.h", "rendezvous/trace/recording
                       "health/tuning/loader_word.h", "health/gpu/messages.h",
                       "health/probe/check_settings.h", "health/probe/probe_process.h"]
 # Members that are in no list, since each node sets them for itself.
-OWN = {"Verdict": {"is_unfit"}, "CheckSettings": {"page"}}
+OWN = {"JobResult": {"is_unhealthy"}, "CheckSettings": {"page"}}
 
 STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 LIST = re.compile(r"^  static void fields\([^)]*\) \{(?:([^\n]*)\}|\n(.*?)^  \})$", re.MULTILINE | re.DOTALL)
@@ -57,7 +57,7 @@ def test_every_member_of_a_message_is_in_its_list():
         assert not not_listed(text), path
     parts = (ROOT / PROTOCOL[0]).read_text()
     assert not_listed(parts.replace("  int signal = 0;", "  int signal = 0;\n  std::optional<int> core = {};")) == [
-        "Verdict.core"]
+        "JobResult.core"]
     assert not_listed(parts.replace('    io("membership", v.membership);\n', "")) == ["AgentFacts.membership"]
 
 
