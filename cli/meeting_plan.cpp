@@ -68,7 +68,7 @@ class MeetingPlanner {
   Status plan_failover();
   void plan_rules();
 
-  // Whether other nodes take the coordinator over, by their promises.
+  // Whether other nodes take the coordinator over, by their votes.
   bool has_failover() const {
     const std::string* mode = checked_.rdzv_conf.find("failover");
     return !is_static() && (mode == nullptr || *mode == "majority");
@@ -348,7 +348,7 @@ Status MeetingPlanner::plan_munge() {
   return {};
 }
 
-// Whether the job outlives its coordinator's node, by the promises of the others.
+// Whether the job outlives its coordinator's node, by the votes of the others.
 Status MeetingPlanner::plan_failover() {
   const RdzvConf& conf = checked_.rdzv_conf;
   transport::MeetingSettings& meeting = plan_.settings.meeting;

@@ -318,8 +318,8 @@ MISTAKES = {
     ],
     "store_fuzzer_planted": [
         Mistake("", "a length is taken for one of 32 bits", "rendezvous/store/codec.cpp",
-                "  const std::uint64_t length = *gossiped;\n",
-                "  const std::uint64_t length = static_cast<std::uint32_t>(*gossiped);\n"),
+                "  const std::uint64_t length = *announced;\n",
+                "  const std::uint64_t length = static_cast<std::uint32_t>(*announced);\n"),
     ],
 }
 

@@ -122,7 +122,7 @@ constexpr auto names_of(HangState) {
   return std::array{"idle", "starting", "armed", "suspect", "confirmed", "collecting", "judged"};
 }
 
-// What a coordinator hands to its successor: a few hundred bytes. Ages, since clocks differ.
+// What a coordinator hands to the next one: a few hundred bytes. Ages, since clocks differ.
 struct HangRecord {
   LearnedLimits learned = {};
   HangState state = HangState::kIdle;

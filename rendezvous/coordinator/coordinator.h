@@ -216,7 +216,7 @@ class Coordinator {
   WaitingNews news_;
   RoundStop stopping_;
   Recovery recovery_;
-  LeadershipTransfer leadership_transfer_;
+  StateTransfer state_transfer_;
   RankClaims claims_;
   LostLeases leases_;
   SilenceWatch silence_;

@@ -54,7 +54,7 @@ void Coordinator::look_at_hang(Effects& out) {
   hang_.look(now, out);
   const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
   if (end) leave_out_for_hang(*end, out);
-  if (hang_.has_news(now_ms_) || end) hand_on(leadership_transfer_.give(identity_.term(), transferred_parts()), out);
+  if (hang_.has_news(now_ms_) || end) hand_on(state_transfer_.give(identity_.term(), transferred_parts()), out);
   if (end) end_hang(*end, out);
 }
 
@@ -76,7 +76,7 @@ void Coordinator::hand_stuck_on(Effects& out) {
   if (state_ != State::kStopping && state_ != State::kForming) return;
   if (*due_ms > now_ms_) return look_again(*due_ms);
   hang_.has_handed_stuck(now_ms_);
-  hand_on(leadership_transfer_.give_hang(identity_.term(), transferred_parts()), out);
+  hand_on(state_transfer_.give_hang(identity_.term(), transferred_parts()), out);
 }
 
 HangDesk::Now Coordinator::hang_now() const {

@@ -289,9 +289,9 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
 
 // The node brings the state that the coordinator before has transferred.
 void Coordinator::inherit(const Transferred& transferred, Effects& out) {
-  using Taken = LeadershipTransfer::Taken;
+  using Taken = StateTransfer::Taken;
   const bool error_files_wait = budgets_.error_files_wait;
-  const Taken taken = leadership_transfer_.take(transferred, transferred_parts());
+  const Taken taken = state_transfer_.take(transferred, transferred_parts());
   if (taken == Taken::kUnreadable) {
     out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
   }

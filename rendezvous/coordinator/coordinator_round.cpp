@@ -124,7 +124,7 @@ void Coordinator::form(int size, Effects& out) {
   const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
   const std::vector<NextLeader> next_leaders = leadership_.next_leaders(agents, roster_);
   leadership_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
-  const Transferred transferred = leadership_transfer_.give(identity_.term(), transferred_parts());
+  const Transferred transferred = state_transfer_.give(identity_.term(), transferred_parts());
   const membership::AgreedPort training_port = membership::agree_on_port(ports_of(members, roster_));
   if (!training_port.why_none.empty()) out.push_back(Note{training_port.why_none, kNoTrainingPort});
   for (const RoundMember& member : members) {

@@ -69,7 +69,7 @@ std::optional<TransferredState> decode(std::string_view bytes) {
   return state;
 }
 
-protocol::Transferred LeadershipTransfer::give(protocol::Term term, const TransferredParts& parts) {
+protocol::Transferred StateTransfer::give(protocol::Term term, const TransferredParts& parts) {
   const std::int64_t offset_ms = parts.unix_ms - parts.now_ms;
   TransferredState state{.rules = parts.settings.rules,
                          .check = parts.settings.check,
@@ -86,17 +86,17 @@ protocol::Transferred LeadershipTransfer::give(protocol::Term term, const Transf
   return numbered(term);
 }
 
-protocol::Transferred LeadershipTransfer::give_hang(protocol::Term term, const TransferredParts& parts) {
+protocol::Transferred StateTransfer::give_hang(protocol::Term term, const TransferredParts& parts) {
   put_hang(last_, parts);
   return numbered(term);
 }
 
 // A later coordinator has a higher term, so that its states are newer than all before.
-protocol::Transferred LeadershipTransfer::numbered(protocol::Term term) {
+protocol::Transferred StateTransfer::numbered(protocol::Term term) {
   return {std::uint64_t{term} << 32 | ++given_, encode(last_)};
 }
 
-void LeadershipTransfer::put_hang(TransferredState& state, const TransferredParts& parts) const {
+void StateTransfer::put_hang(TransferredState& state, const TransferredParts& parts) const {
   state.more = more_;
   if (auto hang = parts.hang.transfer(parts.now_ms, parts.unix_ms)) {
     TransferredMore more = decode_more(more_).value_or(TransferredMore{});
@@ -109,7 +109,7 @@ void LeadershipTransfer::put_hang(TransferredState& state, const TransferredPart
   }
 }
 
-LeadershipTransfer::Taken LeadershipTransfer::take(const protocol::Transferred& brought, TransferredParts parts) {
+StateTransfer::Taken StateTransfer::take(const protocol::Transferred& brought, TransferredParts parts) {
   if (brought.number <= taken_) return Taken::kKnown;
   const auto state = decode(brought.state);
   if (!state) return Taken::kUnreadable;

@@ -94,7 +94,7 @@ struct TransferredParts {
 };
 
 // Gives out the state of a coordinator, and takes over that of an earlier one.
-class LeadershipTransfer {
+class StateTransfer {
  public:
   // What the coordinator of this term gives to the agents of the next round.
   protocol::Transferred give(protocol::Term term, const TransferredParts& parts);

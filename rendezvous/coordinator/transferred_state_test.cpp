@@ -12,7 +12,7 @@ using namespace elastic::coordinator;
 using protocol::Crash;
 using protocol::JobRules;
 using protocol::Transferred;
-using Taken = LeadershipTransfer::Taken;
+using Taken = StateTransfer::Taken;
 
 namespace {
 
@@ -40,7 +40,7 @@ struct Parts {
   JobBudgets budgets = budgets_of(settings);
   RoundCheck check = RoundCheck(health::no_check());
   HangDesk hang;
-  LeadershipTransfer leadership_transfer;
+  StateTransfer state_transfer;
 };
 
 }  // namespace
@@ -91,10 +91,10 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   first.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
   first.check.exclude_host("node-7", Exclusion::kUnhealthy);
   first.check.exclude_host("node-8", Exclusion::kHung);
-  const Transferred transferred = first.leadership_transfer.give(1, first);
+  const Transferred transferred = first.state_transfer.give(1, first);
 
   Parts second(2'100'000);  // 100 s later
-  REQUIRE(second.leadership_transfer.take(transferred, second) == Taken::kNew);
+  REQUIRE(second.state_transfer.take(transferred, second) == Taken::kNew);
   CHECK(second.settings.rules == first.settings.rules);
   CHECK(second.settings.check == first.settings.check);
   CHECK(second.settings.terms == kTerms);
@@ -114,33 +114,33 @@ TEST_CASE("counts of lost nodes that were not kept out go on") {
   first.budgets.losses.charge("node-1", 4000);
   first.budgets.losses.charge("node-1", 4500);
   Parts second(2'001'000);
-  REQUIRE(second.leadership_transfer.take(first.leadership_transfer.give(1, first), second) == Taken::kNew);
+  REQUIRE(second.state_transfer.take(first.state_transfer.give(1, first), second) == Taken::kNew);
   CHECK(!second.budgets.losses.quarantined_until("node-1", 5000));
   CHECK(second.budgets.losses.charge("node-1", 5000) == 5000 + 300'000);  // the third loss
 }
 
 TEST_CASE("of several states the newest holds, and each later coordinator's are newer") {
-  LeadershipTransfer leadership_transfer;
+  StateTransfer state_transfer;
   Parts parts(2'000'000);
-  const std::uint64_t first = leadership_transfer.give(1, parts).number;
-  const std::uint64_t second = leadership_transfer.give(1, parts).number;
+  const std::uint64_t first = state_transfer.give(1, parts).number;
+  const std::uint64_t second = state_transfer.give(1, parts).number;
   CHECK(first > 0);
   CHECK(second > first);
-  CHECK(LeadershipTransfer().give(2, parts).number > second);
+  CHECK(StateTransfer().give(2, parts).number > second);
 
   TransferredState state = whole();
-  REQUIRE(parts.leadership_transfer.take({7, encode(state)}, parts) == Taken::kNew);
+  REQUIRE(parts.state_transfer.take({7, encode(state)}, parts) == Taken::kNew);
   state.rules.join_timeout_ms = 1000;
-  REQUIRE(parts.leadership_transfer.take({6, encode(state)}, parts) == Taken::kKnown);
+  REQUIRE(parts.state_transfer.take({6, encode(state)}, parts) == Taken::kKnown);
   CHECK(parts.settings.rules.join_timeout_ms == 44'000);
-  REQUIRE(parts.leadership_transfer.take({8, encode(state)}, parts) == Taken::kNew);
+  REQUIRE(parts.state_transfer.take({8, encode(state)}, parts) == Taken::kNew);
   CHECK(parts.settings.rules.join_timeout_ms == 1000);
 }
 
 TEST_CASE("what later versions hand over is passed on as it is") {
   Parts parts(2'000'000);
-  REQUIRE(parts.leadership_transfer.take({7, encode(whole())}, parts) == Taken::kNew);
-  const auto passed_on = decode(parts.leadership_transfer.give(2, parts).state);
+  REQUIRE(parts.state_transfer.take({7, encode(whole())}, parts) == Taken::kNew);
+  const auto passed_on = decode(parts.state_transfer.give(2, parts).state);
   REQUIRE(passed_on.has_value());
   CHECK(passed_on->more == whole().more);
 }
@@ -162,8 +162,8 @@ TEST_CASE(
   state.rules.hang = JobRules::Hang::kReport;
   state.more = encode_more(more);
   Parts parts(2'000'000);
-  REQUIRE(parts.leadership_transfer.take({7, encode(state)}, parts) == Taken::kNew);
-  const auto passed_on = decode(parts.leadership_transfer.give(2, parts).state);
+  REQUIRE(parts.state_transfer.take({7, encode(state)}, parts) == Taken::kNew);
+  const auto passed_on = decode(parts.state_transfer.give(2, parts).state);
   REQUIRE(passed_on.has_value());
   const auto read = decode_more(passed_on->more);
   REQUIRE((read && read->hang));
@@ -175,12 +175,12 @@ TEST_CASE(
 
 TEST_CASE("bytes that are no state change nothing") {
   Parts parts(2'000'000);
-  CHECK(parts.leadership_transfer.take({7, ""}, parts) == Taken::kUnreadable);
-  CHECK(parts.leadership_transfer.take({7, "\xff"}, parts) == Taken::kUnreadable);
+  CHECK(parts.state_transfer.take({7, ""}, parts) == Taken::kUnreadable);
+  CHECK(parts.state_transfer.take({7, "\xff"}, parts) == Taken::kUnreadable);
   CHECK(parts.settings.rules == JobRules{});
-  CHECK(parts.leadership_transfer.take({6, encode(whole())}, parts) == Taken::kNew);
+  CHECK(parts.state_transfer.take({6, encode(whole())}, parts) == Taken::kNew);
   CHECK(parts.settings.rules == whole().rules);
-  CHECK(parts.leadership_transfer.take({}, parts) == Taken::kKnown);  // there is none
+  CHECK(parts.state_transfer.take({}, parts) == Taken::kKnown);  // there is none
 }
 
 TEST_CASE("whatever numbers are handed over, they are brought within their bounds") {
@@ -194,14 +194,14 @@ TEST_CASE("whatever numbers are handed over, they are brought within their bound
     state.rules.node_losses = 1'000'000;
     state.hosts = {{"node-1", small, number, number, number}};
     Parts parts(2'000'000);
-    REQUIRE(parts.leadership_transfer.take({1, encode(state)}, parts) == Taken::kNew);
+    REQUIRE(parts.state_transfer.take({1, encode(state)}, parts) == Taken::kNew);
     CHECK(parts.settings.first_size >= kTerms.min_nodes);
     CHECK(parts.settings.first_size <= kTerms.max_nodes);
     CHECK(parts.budgets.restarts.used() >= 0);
     CHECK(parts.budgets.losses.losses() >= 0);
     parts.budgets.losses.charge("node-1", 5000);
     CHECK(parts.budgets.losses.quarantined_until("node-1", 5000).value_or(5000) >= 5000);
-    REQUIRE(decode(parts.leadership_transfer.give(2, parts).state).has_value());
+    REQUIRE(decode(parts.state_transfer.give(2, parts).state).has_value());
   }
 }
 
@@ -210,12 +210,12 @@ TEST_CASE("a state with any byte changed, or cut off anywhere, does no harm") {
   protocol::test::Dice dice(24);
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     Parts cut(2'000'000);
-    cut.leadership_transfer.take({1, bytes.substr(0, at)}, cut);
+    cut.state_transfer.take({1, bytes.substr(0, at)}, cut);
     std::string changed = bytes;
     changed[at] = static_cast<char>(dice.number());
     Parts parts(2'000'000);
-    if (parts.leadership_transfer.take({1, changed}, parts) == Taken::kUnreadable) continue;
+    if (parts.state_transfer.take({1, changed}, parts) == Taken::kUnreadable) continue;
     parts.budgets.losses.charge("node-1", 5000);
-    CHECK(decode(parts.leadership_transfer.give(2, parts).state).has_value());
+    CHECK(decode(parts.state_transfer.give(2, parts).state).has_value());
   }
 }

@@ -27,8 +27,8 @@ class Candidate {
   // on none of the nodes.
   Candidate(protocol::LeaseTimes times, std::optional<protocol::AgentId> own) : times_(times), own_(own) {}
 
-  // The agent votes for this candidate: NodeJoins has come now. The vote counts from `since_ms`, when the CHALLENGE
-  // that it answers was sent.
+  // The agent votes for this candidate: its first lease ack has come now. The vote counts from `since_ms`, when the
+  // lease grant was sent that it answers.
   void votes(protocol::AgentId agent, VoterState voter_state, std::int64_t since_ms, std::int64_t now_ms);
   // The voters are a quorum: each of them is to be sent a lease grant.
   bool has_quorum(std::int64_t now_ms) const;

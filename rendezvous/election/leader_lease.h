@@ -36,8 +36,8 @@ class LeaderLease {
   // election has found (candidate.h), the earliest round first; empty: the coordinator begins a job.
   LeaderLease(protocol::LeaseTimes times, std::optional<protocol::AgentId> own, std::vector<NeededRound> needed = {});
 
-  // The agent's vote counts from `since_ms`: when the coordinator sent the lease grant (KEPT) that the agent has
-  // acknowledged, or the CHALLENGE that its NodeJoins answers. Both are earlier than the vote.
+  // The agent's vote counts from `since_ms`, when the coordinator sent the lease grant (KEPT) that the agent has
+  // acknowledged: earlier than the vote.
   void acknowledges(protocol::AgentId agent, std::int64_t since_ms);
   // The agent joins, and has these ranks in rounds that may be needed.
   void joins(protocol::AgentId agent, const std::vector<KnownRound>& rounds);

@@ -14,8 +14,8 @@ using protocol::Round;
 using protocol::VoterState;
 using protocol::WitnessedDeath;
 
-// How many rounds may be the last one, at most. Each coordinator that is lost before it has run a round adds one: after
-// so many in a row nobody can be elected.
+// How many rounds may be the last one, the last that ran among them: with so many nobody can be elected. Each
+// coordinator that is lost before it has run a round adds one.
 inline constexpr std::size_t kMostLastRounds = limits::kLastRounds;
 
 // The rounds that a node keeps for its voter state.

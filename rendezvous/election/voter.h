@@ -19,8 +19,8 @@ struct CoordinatorId {
   bool operator==(const CoordinatorId&) const = default;
 };
 
-// An agent's side of the votes: it votes for one coordinator at a time. It votes when it joins the coordinator, and
-// renews the vote with each lease grant (KEPT) that it acknowledges. It votes for no other one until the vote ends: by
+// An agent's side of the votes: it votes for one coordinator at a time. The first lease grant (KEPT) of a coordinator
+// that it acknowledges is its vote, and each further one renews it. It votes for no other one until the vote ends: by
 // time, because the coordinator has resigned, or because its process is proven dead. Once it has acknowledged a lease
 // grant of a later term, it never votes for an earlier one again. Times are milliseconds of the agent's clock, which
 // goes on while the machine is suspended.
@@ -35,8 +35,8 @@ class Voter {
   // other one of this or a later term of the same start of the job. A coordinator of the same process and a later term
   // has resigned from the earlier one.
   bool may_vote(const CoordinatorId& coordinator, std::int64_t now_ms) const;
-  // The agent votes: NodeJoins is sent now. This clears the witnessed death, so the voter state that goes with the vote
-  // must be taken before. Called only while may_vote().
+  // The agent votes: its first lease ack to the coordinator is sent now. This clears the witnessed death, so the voter
+  // state that goes with the vote must be taken before. Called only while may_vote().
   void vote(const CoordinatorId& coordinator, std::int64_t now_ms);
   // The same for the coordinator in the agent's own process: this vote ends when that coordinator resigns.
   void vote_for_own(const CoordinatorId& coordinator, std::int64_t now_ms);

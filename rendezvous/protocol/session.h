@@ -54,7 +54,8 @@ struct Welcome {
   // A node is declared lost after so many milliseconds without a message. Its lease is 3/5 of it, and a keep-alive is
   // sent each fifth of it.
   std::int64_t loss_timeout_ms = 5000;
-  // The longest lease in milliseconds, counted from when it was asked for; not set: there is no limit. As in Kept.
+  // The longest lease in milliseconds, counted from when it was asked for; not set: there is no limit. As in
+  // LeaseGrant.
   std::optional<std::int64_t> good_for_ms = {};
   // The number of the coordinator's process: that of the agent in it, or another one; 0: not known.
   AgentId host = 0;
@@ -115,8 +116,8 @@ class AgentSession {
   void send(const AgentMessage& message, ByteString& out);
   // Appends a keep-alive to `out`; nothing before the WELCOME.
   void keep_alive(std::int64_t now_ms, ByteString& out);
-  // Appends the lease ack that answers Kept of this number, with the voter state if it is the first one to this
-  // coordinator.
+  // Appends the lease ack that answers the lease grant of this number, with the voter state if it is the first one to
+  // this coordinator.
   void acknowledge_lease(std::uint64_t number, std::optional<VoterState> voter_state, ByteString& out);
 
   // The WELCOME, with the coordinator's present term and incarnation.

@@ -259,9 +259,9 @@ bool Decoder::take_list(Bytes& bytes, bool with_values) {
 }
 
 bool Decoder::take_length(Bytes& bytes, bool is_key) {
-  const auto gossiped = take_number(bytes, 8);
-  if (!gossiped) return false;
-  const std::uint64_t length = *gossiped;
+  const auto announced = take_number(bytes, 8);
+  if (!announced) return false;
+  const std::uint64_t length = *announced;
   if (length > most_bytes(is_key)) return refuse_length(length, is_key);
   length_ = static_cast<std::size_t>(length);
   has_length_ = true;

@@ -255,8 +255,8 @@ TEST_CASE("a request has as many long values as it likes, and is counted while i
 TEST_CASE("an announced length or count takes no memory before its bytes come") {
   Decoder decoder;
   Decoded decoded;
-  const std::string gossiped = text("/k") + i64(limits::kStorePayloadBytes);
-  feed(decoder, kHello + op(Op::kSet) + gossiped + std::string(100, 'v'), decoded);
+  const std::string announced = text("/k") + i64(limits::kStorePayloadBytes);
+  feed(decoder, kHello + op(Op::kSet) + announced + std::string(100, 'v'), decoded);
   CHECK(decoder.command().value.capacity() < 1024);
   Decoder lists;
   feed(lists, kHello + op(Op::kCheck) + i64(limits::kStoreKeysPerCommand), decoded);

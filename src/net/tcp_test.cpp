@@ -161,12 +161,12 @@ TEST_CASE("a stream may be destroyed by what it calls") {
   SUBCASE("when data comes") {
     Host host([&](Host& self, Stream& stream) {
       // The captured text must outlive the call in which its stream is destroyed.
-      const std::string death_notice(100, 'f');
+      const std::string farewell(100, 'f');
       stream.start({.on_data =
-                        [&self, &stream, destroy, death_notice](auto) {
-                          stream.write(std::string(death_notice));
+                        [&self, &stream, destroy, farewell](auto) {
+                          stream.write(std::string(farewell));
                           destroy(self, stream);
-                          CHECK(death_notice == std::string(100, 'f'));
+                          CHECK(farewell == std::string(100, 'f'));
                         },
                     .on_end = [] { FAIL("the stream has gone before"); }});
     });

@@ -36,7 +36,7 @@ enum Kind : std::uint8_t {
   kPatchToCoordinator,  // place / 4, change, place % 4: of what is on its way
   kPatchToAgent,        // the same
   kGuardian,            // place, change
-  kLeaseAck,            // number, the testimony
+  kLeaseAck,            // number, the voter state
   kKinds,
 };
 
