@@ -117,7 +117,7 @@ Status plan_training_port(const ParsedFlags& flags, const Environment& environme
   plan.settings.worker.training_port = static_cast<std::uint16_t>(start);
   plan.entries.push_back({"HCCL's ports",
                           format("the first {} free ones in a row from {} on{}", membership::kTrainingPorts, start,
-                                 plan.settings.meeting.alone ? "" : ", the same on all nodes"),
+                                 plan.settings.rendezvous.alone ? "" : ", the same on all nodes"),
                           std::move(origin)});
   return {};
 }

@@ -59,7 +59,7 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
   const run::LaunchSettings& settings = plan.settings;
   const std::vector<protocol::NodePlace> places =
       membership::assign_places({{settings.node.local_world_size, settings.node.role}});
-  const bool alone = settings.meeting.alone;
+  const bool alone = settings.rendezvous.alone;
   const bool fixed = settings.store.port != 0;
   const std::string error_file = format("{}/attempt_0/{}/error.json", kRunDirectory, local_rank);
   const run::WorkerPlace place{
@@ -86,7 +86,7 @@ std::vector<Variable> variables_of(const LaunchPlan& plan, int local_rank) {
 // The worker's command, under that of --wrap if the worker's rank is known in advance.
 run::WorkerCommand command_of(const run::LaunchSettings& settings, int local_rank) {
   run::WorkerCommand own{settings.program, run::worker_arguments(settings.worker, local_rank)};
-  if (!settings.meeting.alone) return own;
+  if (!settings.rendezvous.alone) return own;
   return run::wrapped(settings.wrap, {.rank = local_rank, .local_rank = local_rank, .job = settings.worker.run_id},
                       std::move(own));
 }

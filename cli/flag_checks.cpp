@@ -354,7 +354,7 @@ Status check_static(CheckedFlags& checked, const ParsedFlags& flags) {
 // Decides how nodes meet in the order of torchrun's run.py: --standalone first, then its plain case of one node.
 Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
   if (flags.on(FlagId::kStandalone)) {
-    checked.meeting = Meeting::kStandalone;
+    checked.rendezvous = Rendezvous::kStandalone;
     return {};
   }
   if (const std::size_t bytes = flags.text(FlagId::kRdzvId).size(); bytes > limits::kAgentNameBytes) {
@@ -366,7 +366,7 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
     return status;
   }
   if (backend == Backend::kC10d) {
-    checked.meeting = Meeting::kC10d;
+    checked.rendezvous = Rendezvous::kC10d;
     const std::string* store_type = checked.rdzv_conf.find("store_type");
     if (store_type && *store_type == "file") return {};  // the endpoint is a path
     // As NVIDIA's launcher does it; torchrun's nodes would each wait for themselves.
@@ -382,10 +382,10 @@ Status check_rendezvous(CheckedFlags& checked, const ParsedFlags& flags) {
   }
   const bool names_no_port = !flags.is_set(FlagId::kMasterPort) || flags.integer(FlagId::kMasterPort) == 0;
   if (flags.text(FlagId::kRdzvEndpoint).empty() && names_no_port && checked.nodes.max == 1) {
-    checked.meeting = Meeting::kImplicitStandalone;
+    checked.rendezvous = Rendezvous::kImplicitStandalone;
     return {};
   }
-  checked.meeting = Meeting::kStatic;
+  checked.rendezvous = Rendezvous::kStatic;
   return check_static(checked, flags);
 }
 

@@ -80,7 +80,7 @@ Result<std::int64_t> check_span(std::string_view value, std::string_view input);
 Result<std::uint64_t> check_log_max_bytes(std::string_view value, std::string_view input);
 
 // How the nodes of this job meet (torchrun's order of rules, with its plain `torchrun script.py`).
-enum class Meeting : unsigned char {
+enum class Rendezvous : unsigned char {
   kStandalone,          // --standalone: backend, endpoint and id are overwritten
   kImplicitStandalone,  // static, one node, neither endpoint nor port named; port 0 is none
   kStatic,
@@ -91,7 +91,7 @@ enum class Meeting : unsigned char {
 struct CheckedFlags {
   NodeRange nodes;
   WorkersPerNode workers;
-  Meeting meeting = Meeting::kImplicitStandalone;
+  Rendezvous rendezvous = Rendezvous::kImplicitStandalone;
   Endpoint endpoint;                     // kStatic: with a port, from --rdzv-endpoint or --master-addr and -port
                                          // kC10d: the same, without a port if none is given there; empty with
                                          // store_type=file; else empty

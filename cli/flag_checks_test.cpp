@@ -77,24 +77,24 @@ TEST_CASE(
 }
 
 TEST_CASE("the backend is static, c10d or another name of it; all others say why not") {
-  CHECK(check({"--rdzv-backend=c10d"})->meeting == Meeting::kC10d);
-  CHECK(check({"--rdzv-backend=dlrover-master"})->meeting == Meeting::kC10d);
+  CHECK(check({"--rdzv-backend=c10d"})->rendezvous == Rendezvous::kC10d);
+  CHECK(check({"--rdzv-backend=dlrover-master"})->rendezvous == Rendezvous::kC10d);
   CHECK(complains({"--rdzv-backend=etcd"}, "no client for etcd is built in"));
   CHECK(complains({"--rdzv-backend=mine"}, "plug-ins in Python"));
   CHECK(complains({"--rdzv-backend="}, "--rdzv-backend="));
 }
 
-TEST_CASE("how nodes meet follows torchrun: standalone, plain single node, static, c10d") {
-  CHECK(check({})->meeting == Meeting::kImplicitStandalone);
-  CHECK(check({"--rdzv-id=x", "--node-rank=0"})->meeting == Meeting::kImplicitStandalone);
-  CHECK(check({"--standalone"})->meeting == Meeting::kStandalone);
-  CHECK(check({"--standalone", "--rdzv-backend=mine", "--rdzv-endpoint=:"})->meeting == Meeting::kStandalone);
-  CHECK(check({"--master-port=29501"})->meeting == Meeting::kStatic);
-  CHECK(check({"--rdzv-endpoint=h:1"})->meeting == Meeting::kStatic);
-  CHECK(check({"--nnodes=1:2"})->meeting == Meeting::kStatic);
-  CHECK(check({}, {{"PET_MASTER_PORT", "29501"}})->meeting == Meeting::kStatic);
-  CHECK(check({"--master-port=0"})->meeting == Meeting::kImplicitStandalone);
-  CHECK(check({"--rdzv-backend=static"}, {{"PET_MASTER_PORT", "0"}})->meeting == Meeting::kImplicitStandalone);
+TEST_CASE("the rendezvous follows torchrun: standalone, plain single node, static, c10d") {
+  CHECK(check({})->rendezvous == Rendezvous::kImplicitStandalone);
+  CHECK(check({"--rdzv-id=x", "--node-rank=0"})->rendezvous == Rendezvous::kImplicitStandalone);
+  CHECK(check({"--standalone"})->rendezvous == Rendezvous::kStandalone);
+  CHECK(check({"--standalone", "--rdzv-backend=mine", "--rdzv-endpoint=:"})->rendezvous == Rendezvous::kStandalone);
+  CHECK(check({"--master-port=29501"})->rendezvous == Rendezvous::kStatic);
+  CHECK(check({"--rdzv-endpoint=h:1"})->rendezvous == Rendezvous::kStatic);
+  CHECK(check({"--nnodes=1:2"})->rendezvous == Rendezvous::kStatic);
+  CHECK(check({}, {{"PET_MASTER_PORT", "29501"}})->rendezvous == Rendezvous::kStatic);
+  CHECK(check({"--master-port=0"})->rendezvous == Rendezvous::kImplicitStandalone);
+  CHECK(check({"--rdzv-backend=static"}, {{"PET_MASTER_PORT", "0"}})->rendezvous == Rendezvous::kImplicitStandalone);
 }
 
 TEST_CASE("the address of static is the endpoint, or else master-addr and master-port") {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/text.h"
 
 using namespace elastic;

@@ -5,10 +5,10 @@
 
 #include "cli/check_plan.h"
 #include "cli/device_plan.h"
-#include "cli/meeting_plan.h"
 #include "cli/numa_plan.h"
 #include "cli/output_plan.h"
 #include "cli/program.h"
+#include "cli/rendezvous_plan.h"
 #include "cli/warm_plan.h"
 #include "cli/watch_plan.h"
 #include "cli/wrap_rules.h"
@@ -49,11 +49,11 @@ class Planner {
   Result<LaunchPlan> plan() {
     for (const auto part :
          {&Planner::apply_auto_config, &Planner::plan_nodes, &Planner::plan_workers, &Planner::plan_program,
-          &Planner::plan_meeting, &Planner::plan_http_port, &Planner::plan_stop, &Planner::plan_logs,
+          &Planner::plan_rendezvous, &Planner::plan_http_port, &Planner::plan_stop, &Planner::plan_logs,
           &Planner::plan_output, &Planner::plan_environment}) {
       if (const Status done = (this->*part)(); !done) return std::unexpected(done.error());
     }
-    tell_meeting_of_node(plan_.settings);
+    tell_rendezvous_of_node(plan_.settings);
     return std::move(plan_);
   }
 
@@ -63,7 +63,7 @@ class Planner {
   Status plan_nodes();
   Status plan_workers();
   Status plan_program();
-  Status plan_meeting();
+  Status plan_rendezvous();
   Status check_http_port(std::uint16_t port) const;
   Status plan_http_port();
   Status plan_stop();
@@ -107,13 +107,13 @@ Status Planner::apply_auto_config() {
     checked_.nodes = {*nodes, *nodes};
     nodes_origin_ = "--auto_config: NODE_NUM";
     // check_flags() chose how nodes meet before it was known that the job has many.
-    if (*nodes > 1 && checked_.meeting == Meeting::kImplicitStandalone) {
+    if (*nodes > 1 && checked_.rendezvous == Rendezvous::kImplicitStandalone) {
       const auto master = variable("DLROVER_MASTER_ADDR");
       if (!master || master->empty()) {
         return fail(format("NODE_NUM={}", printable(*count)), format("a job of {} nodes needs a place to meet", *nodes),
                     "name it with --rdzv-backend=c10d --rdzv-endpoint=HOST:PORT, or DLROVER_MASTER_ADDR");
       }
-      checked_.meeting = Meeting::kC10d;
+      checked_.rendezvous = Rendezvous::kC10d;
     }
   }
   if (const auto count = count_gpus(host_, environment_).number; count > 0) auto_workers_ = static_cast<int>(count);
@@ -137,7 +137,7 @@ Status Planner::plan_nodes() {
   plan_local_tasks();
   const NodeRange nodes = checked_.nodes;
   const std::string text = nodes.min == nodes.max ? format("{}", nodes.min) : format("{}:{}", nodes.min, nodes.max);
-  if (checked_.meeting == Meeting::kStandalone && nodes.max > 1) {
+  if (checked_.rendezvous == Rendezvous::kStandalone && nodes.max > 1) {
     const std::string input = flags_.input(FlagId::kStandalone);
     if (nodes.min > 1) {
       return fail(nodes_origin_.starts_with("--auto") ? format("NODE_NUM={}", text) : flags_.input(FlagId::kNnodes),
@@ -206,8 +206,9 @@ std::string Planner::run_id(bool standalone, std::string& origin) {
   return id;
 }
 
-Status Planner::plan_meeting() {
-  const bool standalone = checked_.meeting == Meeting::kStandalone || checked_.meeting == Meeting::kImplicitStandalone;
+Status Planner::plan_rendezvous() {
+  const bool standalone =
+      checked_.rendezvous == Rendezvous::kStandalone || checked_.rendezvous == Rendezvous::kImplicitStandalone;
   store::StoreSettings& store = plan_.settings.store;
   std::string origin;
   plan_.settings.worker.run_id = run_id(standalone, origin);
@@ -215,7 +216,7 @@ Status Planner::plan_meeting() {
   if (checked_.nodes.max > 1 && !standalone) {
     return plan_many_nodes(flags_, checked_, environment_, host_, detected_, plan_);
   }
-  if (checked_.meeting == Meeting::kStatic) {
+  if (checked_.rendezvous == Rendezvous::kStatic) {
     const std::string& host = checked_.endpoint.host;
     const std::string* admitted = checked_.rdzv_conf.find("store_admits");
     store = {.kind = StoreKind::kFixedPort,
@@ -258,8 +259,9 @@ Status Planner::plan_meeting() {
 
 // The port of the rendezvous serves status and metrics already.
 Status Planner::check_http_port(std::uint16_t port) const {
-  const transport::MeetingSettings& meeting = plan_.settings.meeting;
-  const bool is_endpoint = !meeting.alone && (port == meeting.port || std::ranges::count(meeting.more_ports, port) > 0);
+  const transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
+  const bool is_endpoint =
+      !rendezvous.alone && (port == rendezvous.port || std::ranges::count(rendezvous.more_ports, port) > 0);
   if (port == 0 || (!is_endpoint && port != plan_.settings.store.port)) return {};
   return fail(flags_.input(FlagId::kHttpPort),
               is_endpoint ? "it is the port of the rendezvous" : "it is the port of the workers' store",
@@ -267,7 +269,7 @@ Status Planner::check_http_port(std::uint16_t port) const {
 }
 
 Status Planner::plan_http_port() {
-  plan_.settings.meeting.status_open = flags_.on(FlagId::kStatusOpen);
+  plan_.settings.rendezvous.status_open = flags_.on(FlagId::kStatusOpen);
   if (flags_.on(FlagId::kStatusOpen))
     entry("status", "names and texts are shown to everyone", flags_.origin_text(FlagId::kStatusOpen));
   if (!flags_.is_set(FlagId::kHttpPort)) return {};
@@ -276,10 +278,10 @@ Status Planner::plan_http_port() {
   plan_.settings.http_port = port;
   entry("status and metrics", port == 0 ? "a free port on all addresses" : format("port {} on all addresses", port),
         flags_.origin_text(FlagId::kHttpPort));
-  if (!plan_.settings.meeting.alone) return {};
+  if (!plan_.settings.rendezvous.alone) return {};
   auto secret = plan_secret_alone(flags_, checked_, environment_, host_);
   if (!secret) return std::unexpected(std::move(secret.error()));
-  plan_.settings.meeting.secret = std::move(*secret);
+  plan_.settings.rendezvous.secret = std::move(*secret);
   return {};
 }
 
@@ -450,7 +452,7 @@ Status Planner::plan_events() {
     entry("event command", printable(plan_.settings.on_event, 4096), flags_.origin_text(FlagId::kOnEvent));
   }
   plan_.settings.torch_events = flags_.text(FlagId::kEventLogHandler) == "console";
-  plan_.settings.rdzv_backend = checked_.meeting == Meeting::kStatic ? "static" : "c10d";
+  plan_.settings.rdzv_backend = checked_.rendezvous == Rendezvous::kStatic ? "static" : "c10d";
   return {};
 }
 

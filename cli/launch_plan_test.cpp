@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cli/launch_plan_test_support.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/environment.h"
 
 using namespace elastic;
@@ -55,8 +55,8 @@ TEST_CASE("--auto_config takes nodes from NODE_NUM and workers from the GPUs, wh
   CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=4: a job of 4 nodes needs a place to meet"));
   t.environment.emplace_back("DLROVER_MASTER_ADDR=host0:50001");
   const LaunchPlan plan = t.good({"--auto_config", "train.py"});
-  CHECK(!plan.settings.meeting.alone);
-  CHECK(transport::endpoint_text(plan.settings.meeting) == "host0:50001");
+  CHECK(!plan.settings.rendezvous.alone);
+  CHECK(transport::endpoint_text(plan.settings.rendezvous) == "host0:50001");
   t.environment.pop_back();
   t.environment.back() = "NODE_NUM=x";
   CHECK(starts(t.error({"--auto_config", "train.py"}), "NODE_NUM=x: not a number of nodes"));
@@ -67,25 +67,25 @@ TEST_CASE("--standalone is for one node: more are refused where needed and warne
   CHECK(starts(t.error({"--standalone", "--nnodes=2", "train.py"}), "--nnodes=2: --standalone is for one node"));
   const LaunchPlan plan = t.good({"--standalone", "--nnodes=1:4", "train.py"});
   CHECK(plan.warnings.size() == 1);
-  CHECK(plan.settings.meeting.alone);
+  CHECK(plan.settings.rendezvous.alone);
 }
 
 TEST_CASE("nodes of a job of many meet at the endpoint, at port 29400 unless it is named") {
   Trial t;
   LaunchPlan plan = t.good({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "--max-restarts=3",
                             "--node_unit=2", "train.py"});
-  CHECK(!plan.settings.meeting.alone);
-  CHECK(transport::endpoint_text(plan.settings.meeting) == "host0:29400");
+  CHECK(!plan.settings.rendezvous.alone);
+  CHECK(transport::endpoint_text(plan.settings.rendezvous) == "host0:29400");
   CHECK(plan.settings.store.kind == StoreKind::kFreshPort);
   CHECK(plan.settings.store.master_addr.empty());
   CHECK(plan.settings.node.terms == protocol::JobTerms{2, 4, 2, 3});
   CHECK(!plan.settings.node.node_rank);
   plan = t.good({"--nnodes=2", "--rdzv-backend=dlrover-master", "--rdzv-endpoint=[::1]:1234", "train.py"});
-  CHECK(transport::endpoint_text(plan.settings.meeting) == "[::1]:1234");
-  CHECK(t.good({"--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"}).settings.meeting.alone);
+  CHECK(transport::endpoint_text(plan.settings.rendezvous) == "[::1]:1234");
+  CHECK(t.good({"--nnodes=1", "--rdzv-backend=c10d", "--rdzv-endpoint=host0", "train.py"}).settings.rendezvous.alone);
   t.environment.emplace_back("DLROVER_MASTER_ADDR=10.0.0.9:50001");
   plan = t.good({"--nnodes=2", "--rdzv-backend=c10d", "train.py"});
-  CHECK(transport::endpoint_text(plan.settings.meeting) == "10.0.0.9:50001");
+  CHECK(transport::endpoint_text(plan.settings.rendezvous) == "10.0.0.9:50001");
   CHECK(starts(t.error({"--nnodes=2:3", "--node-unit=4", "--rdzv-backend=c10d", "train.py"}),
                "--node-unit=4: no multiple"));
   CHECK(
@@ -101,8 +101,8 @@ TEST_CASE("nodes of c10d that are given a master and no endpoint meet at the mas
   };
   t.environment.emplace_back("DLROVER_MASTER_ADDR=10.0.0.9:50001");
   LaunchPlan plan = t.good(with({"--master-port=29501", "--node-rank=1"}));
-  CHECK(transport::endpoint_text(plan.settings.meeting) == "node0:29501");
-  CHECK(!plan.settings.meeting.is_default);
+  CHECK(transport::endpoint_text(plan.settings.rendezvous) == "node0:29501");
+  CHECK(!plan.settings.rendezvous.is_default);
   CHECK(plan.settings.node.node_rank == 1);
   CHECK(plan.warnings == std::vector<std::string>{"--master-addr=node0: nodes meet there, at port 29501, as "
                                                   "--rdzv-endpoint is not given"});
@@ -111,7 +111,7 @@ TEST_CASE("nodes of c10d that are given a master and no endpoint meet at the mas
            entry.origin == "command line: --master-addr=node0";
   }));
   plan = t.good(with({"--rdzv-endpoint=host0"}));
-  CHECK(transport::endpoint_text(plan.settings.meeting) == "host0:29400");
+  CHECK(transport::endpoint_text(plan.settings.rendezvous) == "host0:29400");
   CHECK(plan.warnings.empty());
   CHECK(starts(t.error(with({"--master-port=0"})), "--master-port=0: the other nodes must know"));
 }
@@ -121,7 +121,7 @@ TEST_CASE("static nodes have the ranks that they are given, the master hosts, an
   for (const int rank : {0, 1}) {
     const LaunchPlan plan = t.good({"--nnodes=1:2", format("--node-rank={}", rank), "--master-addr=host0", "train.py"});
     CHECK(plan.settings.node.node_rank == rank);
-    CHECK(plan.settings.meeting.is_host == (rank == 0));
+    CHECK(plan.settings.rendezvous.is_host == (rank == 0));
     CHECK(plan.settings.node.terms.min_nodes == 2);  // as torchrun's: all of them
     CHECK(plan.settings.store.kind == StoreKind::kAtEndpoint);
     CHECK(plan.settings.store.master_addr == "host0");
@@ -218,18 +218,18 @@ TEST_CASE("an endpoint may name several hosts, of which the first begins the job
     return std::vector<std::string>{"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint,
                                     "--rdzv-conf=" + conf, "train.py"};
   };
-  using Hosts = std::vector<transport::MeetingSettings::Host>;
-  const auto plan = t.good(with("host0,host1,host2:4000")).settings.meeting;
+  using Hosts = std::vector<transport::RendezvousSettings::Host>;
+  const auto plan = t.good(with("host0,host1,host2:4000")).settings.rendezvous;
   CHECK(plan.host == "host0");
   CHECK(plan.port == 4000);
   CHECK(plan.more_hosts == Hosts{{"host1", 4000}, {"host2", 4000}});
   CHECK(transport::endpoint_text(plan) == "host0:4000 or 2 more hosts");
-  CHECK(t.good(with("a:1,b,[::1]:2,c")).settings.meeting.more_hosts == Hosts{{"b", 2}, {"::1", 2}, {"c", 29400}});
+  CHECK(t.good(with("a:1,b,[::1]:2,c")).settings.rendezvous.more_hosts == Hosts{{"b", 2}, {"::1", 2}, {"c", 29400}});
   CHECK(t.error(with("a,b,a")).contains("a stands there twice; name each host once"));
   CHECK(t.error(with("a,,b")).contains("the list of hosts has an empty place"));
   CHECK(t.error(with("a,b", "failover=off")).contains("with failover=off no other than the first"));
   CHECK(t.error(with("a,b:0")).contains("the other nodes must know the port in advance"));
-  CHECK(t.good(with("a", "coordinator_port=7")).settings.meeting.peer_port == 7);
+  CHECK(t.good(with("a", "coordinator_port=7")).settings.rendezvous.peer_port == 7);
   CHECK(t.error(with("a", "coordinator_port=7,failover=off")).contains("the coordinator listens at the port of"));
 }
 
@@ -244,8 +244,8 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   constexpr auto kMajority = protocol::JobRules::Failover::kMajority;
   constexpr auto kReport = protocol::JobRules::Hang::kReport;
   CHECK(plan.node.rules == protocol::JobRules{.failover = kMajority, .hang = kReport});
-  CHECK(plan.meeting.loss_timeout_ms == 5'000);
-  CHECK(!plan.meeting.gives_loss_timeout);
+  CHECK(plan.rendezvous.loss_timeout_ms == 5'000);
+  CHECK(!plan.rendezvous.gives_loss_timeout);
   plan = conf(
       "last_call_timeout=7,join_timeout=8,scale_up=after=2.5,node_losses=-1,keep_out=9,job_losses=11,"
       "replacement_grace=0,exit_barrier=12,rejoin_timeout=13,loss_timeout=14,store_port=15000,is_host=1");
@@ -258,13 +258,13 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
                                               .failover = kMajority,
                                               .hang = kReport});
   CHECK(plan.node.exit_barrier_ms == 12'000);
-  CHECK(plan.meeting.rejoin_ms == 13'000);
-  CHECK(plan.meeting.loss_timeout_ms == 14'000);
-  CHECK(plan.meeting.gives_loss_timeout);
+  CHECK(plan.rendezvous.rejoin_ms == 13'000);
+  CHECK(plan.rendezvous.loss_timeout_ms == 14'000);
+  CHECK(plan.rendezvous.gives_loss_timeout);
   CHECK(plan.store.port == 15000);
-  CHECK(plan.meeting.is_host == true);
+  CHECK(plan.rendezvous.is_host == true);
   CHECK(conf("scale_up=never").node.rules.scale_up == ScaleUp::kNever);
-  CHECK_FALSE(conf("failover=off").meeting.has_peer_port);
+  CHECK_FALSE(conf("failover=off").rendezvous.has_peer_server);
   plan = conf("failover=majority");
   CHECK(plan.node.rules.failover == protocol::JobRules::Failover::kMajority);
   CHECK(plan.node.rules.on_leave == protocol::JobRules::OnLeave::kLeadershipTransfer);
@@ -273,29 +273,29 @@ TEST_CASE("the keys of --rdzv-conf become the rules of the job and the patience 
   CHECK(conf("failover=majority,failover_evidence=none").node.rules.failover_evidence == Evidence::kNone);
   CHECK(conf("failover=majority,on_leave=end").node.rules.on_leave == protocol::JobRules::OnLeave::kEnd);
   CHECK(conf("failover=majority,on_leave=wait").node.rules.on_leave == protocol::JobRules::OnLeave::kWait);
-  CHECK(plan.meeting.has_peer_port);
+  CHECK(plan.rendezvous.has_peer_server);
   CHECK(conf("failover=off").node.rules == protocol::JobRules{.hang = kReport});
   CHECK(conf("lastcall_timeout=3").node.rules.last_call_ms == 3'000);
-  CHECK(conf("keep_alive_interval=2").meeting.loss_timeout_ms == 6'000);
-  CHECK(conf("keep_alive_interval=2").meeting.gives_loss_timeout);
-  CHECK(conf("keep_alive_max_attempt=1").meeting.loss_timeout_ms == 5'000);
+  CHECK(conf("keep_alive_interval=2").rendezvous.loss_timeout_ms == 6'000);
+  CHECK(conf("keep_alive_interval=2").rendezvous.gives_loss_timeout);
+  CHECK(conf("keep_alive_max_attempt=1").rendezvous.loss_timeout_ms == 5'000);
 }
 
-TEST_CASE("nodes that meet by a file have the same failover as those that meet at an endpoint") {
+TEST_CASE("nodes that find each other by a file have the same failover as those that meet at an endpoint") {
   const Trial t;
-  const auto meeting = [&](const std::string& text) {
+  const auto rendezvous = [&](const std::string& text) {
     return t
         .good({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=/shared/meeting",
                "--rdzv-conf=store_type=file," + text, "train.py"})
         .settings;
   };
-  CHECK(meeting("rejoin_timeout=3").node.rules.failover == protocol::JobRules::Failover::kMajority);
-  CHECK(meeting("rejoin_timeout=3").meeting.rejoin_ms == 3'000);
-  CHECK(meeting("coordinator_port=7").meeting.has_peer_port);
-  CHECK(meeting("coordinator_port=7").meeting.peer_port == 7);
-  CHECK(meeting("coordinator_port=7").meeting.refusal_is_proof);
-  CHECK_FALSE(meeting("failover_evidence=none").meeting.refusal_is_proof);
-  CHECK_FALSE(meeting("failover=off").meeting.has_peer_port);
+  CHECK(rendezvous("rejoin_timeout=3").node.rules.failover == protocol::JobRules::Failover::kMajority);
+  CHECK(rendezvous("rejoin_timeout=3").rendezvous.rejoin_ms == 3'000);
+  CHECK(rendezvous("coordinator_port=7").rendezvous.has_peer_server);
+  CHECK(rendezvous("coordinator_port=7").rendezvous.peer_port == 7);
+  CHECK(rendezvous("coordinator_port=7").rendezvous.refusal_is_proof);
+  CHECK_FALSE(rendezvous("failover_evidence=none").rendezvous.refusal_is_proof);
+  CHECK_FALSE(rendezvous("failover=off").rendezvous.has_peer_server);
 }
 TEST_CASE("the job's secret comes from a file or the environment, and workers do not get it") {
   Trial t;
@@ -307,11 +307,11 @@ TEST_CASE("the job's secret comes from a file or the environment, and workers do
     return more;
   };
   LaunchPlan plan = t.good(with({}));
-  CHECK(plan.settings.meeting.secret == "of the environment");
+  CHECK(plan.settings.rendezvous.secret == "of the environment");
   CHECK(!elastic::lookup(plan.settings.worker.environment, "ELASTIC_RUN_TOKEN"));
   for (const PlanEntry& entry : plan.entries) CHECK(!entry.value.contains("of the environment"));
   t.host.contents["secret"] = "of the file\n";
-  CHECK(t.good(with({"--rdzv-conf=token_file=secret"})).settings.meeting.secret == "of the file");
+  CHECK(t.good(with({"--rdzv-conf=token_file=secret"})).settings.rendezvous.secret == "of the file");
   t.host.contents["secret"] = "\n";
   CHECK(t.error(with({"--rdzv-conf=token_file=secret"})).contains("token_file=secret is empty"));
   CHECK(t.error(with({"--rdzv-conf=token_file=none"})).contains("token_file=none: no such file"));

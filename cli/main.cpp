@@ -18,8 +18,8 @@
 #include "cli/help.h"
 #include "cli/host_view.h"
 #include "cli/launch_plan.h"
-#include "cli/meeting_plan.h"
 #include "cli/parse.h"
+#include "cli/rendezvous_plan.h"
 #include "cli/request_plan.h"
 #include "cli/run/coordinator_only.h"
 #include "cli/run/launch.h"
@@ -106,8 +106,8 @@ bool prints_torch_events(const Environment& environment) {
 }
 
 int serve_coordinator(const cli::ParsedFlags& flags, const Environment& environment) {
-  const auto meeting = cli::plan_coordinator_only(flags, environment, cli::ThisHost());
-  return meeting ? run::serve_coordinator(*meeting) : refuse(meeting.error());
+  const auto rendezvous = cli::plan_coordinator_only(flags, environment, cli::ThisHost());
+  return rendezvous ? run::serve_coordinator(*rendezvous) : refuse(rendezvous.error());
 }
 
 int print_report(const cli::ParsedFlags& flags) {
@@ -153,8 +153,8 @@ int run_job(cli::ParsedFlags flags, const Environment& environment, const proces
   for (const std::string& warning : cli::unmet_warnings(flags)) log::warning("launch_plan", warning);
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);
   if (flags.is_set(cli::FlagId::kDryRun)) {
-    if (!plan->settings.meeting.alone) {
-      plan->entries.push_back({"coordinator", transport::who_hosts(plan->settings.meeting), "the endpoint"});
+    if (!plan->settings.rendezvous.alone) {
+      plan->entries.push_back({"coordinator", transport::who_hosts(plan->settings.rendezvous), "the endpoint"});
     }
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));

@@ -10,8 +10,8 @@ namespace elastic::cli {
 namespace {
 
 // Runs the script as torchrun's --run-path does: under torch's @record, in a fresh interpreter. If the script succeeds,
-// the interpreter waits until those of the other workers are done (process::ExitBarrier at descriptor 3). A child that
-// the script has forked does not wait, and nobody waits for it.
+// the interpreter waits until those of the other workers are done (process::WorkerBarrier at descriptor 3). A child
+// that the script has forked does not wait, and nobody waits for it.
 constexpr const char* kRunPathStub = R"(import os, runpy, stat, sys
 def gate():
     try:

@@ -6,7 +6,7 @@
 #include "cli/flag_checks.h"
 #include "cli/job_secret.h"
 #include "rendezvous/protocol/proof.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {

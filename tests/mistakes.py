@@ -55,11 +55,11 @@ MISTAKES = {
                 "  if (mutant::is('c')) state_ = State::kIdle;\n"
                 "  if (state_ == State::kIdle) return;\n"),
         Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "round_slots.cpp",
-                "    chosen_candidates.push_back(candidates[index]);\n",
-                "    chosen_candidates.push_back(candidates[index]);\n"
-                "    if (!mutant::is('d') || last.empty() || candidates[index].slot) continue;\n"
-                "    chosen.push_back(ready[index]);\n"
-                "    chosen_candidates.push_back(candidates[index]);\n"),
+                "    chosen.push_back(eligible[index]);\n",
+                "    chosen.push_back(eligible[index]);\n"
+                "    if (!mutant::is('d') || last.empty() || eligible[index].slot) continue;\n"
+                "    nodes.push_back(ready[index]);\n"
+                "    chosen.push_back(eligible[index]);\n"),
         Mistake("e", "a node that has heard the verdict does not bring it to the next coordinator", AGENT + "lifecycle.cpp",
                 "  if (!dismissed_) facts.job_result = job_result_;\n",
                 "  if (!dismissed_ && !mutant::is('e')) facts.job_result = job_result_;\n"),
@@ -71,7 +71,7 @@ MISTAKES = {
                 "if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);",
                 "if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0 ||\n"
                 "          (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
-        Mistake("h", "an entry with a silent place is replaced", DISCOVERY + "discovery.cpp",
+        Mistake("h", "an entry with a silent place is replaced", DISCOVERY + "entry_search.cpp",
                 "how == Tried::kRefused || how == Tried::kStranger",
                 "how == Tried::kRefused || how == Tried::kStranger || (mutant::is('h') && how == Tried::kSilent)"),
         Mistake("i", "a lease lasts longer than the authority", ELECTION + "leader_lease.cpp",
@@ -91,9 +91,9 @@ MISTAKES = {
                 "  if (!lease_->before().empty() && !mutant::is('m')) next_round_ ="),
         Mistake("n", "a coordinator that has handed over goes on deciding", COORDINATOR + "coordinator_ending.cpp",
                 "    out.push_back(Drop{*node.session, why});\n  }\n  state_ = State::kEnded;\n",
-                "    if (mutant::is('n') && hands_over && node.agent == config_.own_agent) continue;\n"
+                "    if (mutant::is('n') && transfers_leadership && node.agent == config_.own_agent) continue;\n"
                 "    out.push_back(Drop{*node.session, why});\n  }\n"
-                "  if (!mutant::is('n') || !hands_over) state_ = State::kEnded;\n"),
+                "  if (!mutant::is('n') || !transfers_leadership) state_ = State::kEnded;\n"),
         Mistake("o", "a coordinator that returns without its memory forms a round at once",
                 COORDINATOR + "coordinator_round.cpp",
                 "const bool is_first = settings_.is_most(decision.size) && !identity_.met_others();",
@@ -102,8 +102,8 @@ MISTAKES = {
                 "  if (state->first_size != 0) {\n",
                 "  if (state->first_size != 0 && !mutant::is('p')) {\n"),
         Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "transferred_state.cpp",
-                "    parts.check.exclude_host(host.name,",
-                "    if (!mutant::is('q')) parts.check.exclude_host(host.name,"),
+                "    parts.check.evict_host(host.name,",
+                "    if (!mutant::is('q')) parts.check.evict_host(host.name,"),
         Mistake("r", "a leader of a lower term overwrites the entry of a later one", DISCOVERY + "entry.cpp",
                 "there->term <= own.term", "mutant::is('r') || there->term <= own.term"),
         Mistake("s", "a node that does not answer is at fault for a hang", HANG + "hang_rules.cpp",

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kRunId = "TORCHELASTIC_RUN_ID";
 
 // Whether the flag says where or how nodes meet.
-bool is_for_meeting(FlagId id) {
+bool is_for_rendezvous(FlagId id) {
   return id == FlagId::kRdzvBackend || id == FlagId::kRdzvEndpoint || id == FlagId::kNodeRank;
 }
 
@@ -52,7 +52,7 @@ void keep_alive_under_signals(ParsedFlags& flags, const std::string& system) {
 
 }  // namespace
 
-bool has_own_meeting(const ParsedFlags& flags) {
+bool has_own_rendezvous(const ParsedFlags& flags) {
   for (const FlagId id : {FlagId::kRdzvEndpoint, FlagId::kMasterAddr, FlagId::kMasterPort}) {
     if (flags.is_given(id)) return true;
   }
@@ -83,7 +83,7 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
     return nothing;
   }
   if (found && found->signals_the_node) keep_alive_under_signals(flags, found->system);
-  if (has_own_meeting(flags)) {
+  if (has_own_rendezvous(flags)) {
     if (!found) return Detected{};
     return Detected{.system = found->system, .signals_the_node = found->signals_the_node};
   }
@@ -93,7 +93,7 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
     flags[one.flag] = {.text = one.value, .origin = Origin::kDetected, .source = one.source};
   };
   for (const Default& one : found->defaults) {
-    if (!is_for_meeting(one.flag)) take(one);
+    if (!is_for_rendezvous(one.flag)) take(one);
   }
   // A job of one node needs no rendezvous.
   if (!is_one_node(flags)) {

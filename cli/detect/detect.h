@@ -51,7 +51,7 @@ struct Detected {
 // Whether the user has chosen the rendezvous, by flag or PET_ variable: --standalone, an endpoint, a master address or
 // port, the static backend, --nnodes=1, or another place to meet (store_type). Then none of the defaults is taken, so
 // that parts of two rendezvous do not mix: `srun torchrun --nnodes=$SLURM_NNODES --rdzv-endpoint=...` works as before.
-bool has_own_meeting(const ParsedFlags& flags);
+bool has_own_rendezvous(const ParsedFlags& flags);
 
 // The text of a file of this host; empty where it cannot be read.
 using FileLookup = std::function<std::string(const std::string& path)>;

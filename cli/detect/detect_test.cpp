@@ -105,7 +105,7 @@ TEST_CASE("beside a rendezvous of the user's own nothing is taken, and each elas
   CHECK(taken({"--standalone"}, {{"SLURM_HET_SIZE", "2"}, {"SLURM_STEP_NODELIST", "a["}}).empty());
 }
 
-TEST_CASE("one node alone needs no place to meet, but has the step's name") {
+TEST_CASE("one node alone needs no endpoint, but has the step's name") {
   CHECK(taken({}, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "a1"}, {"SLURM_NODEID", "0"}}) ==
         "nnodes nproc-per-node rdzv-id");
 }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cli/flag_checks.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/hosts_file.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"

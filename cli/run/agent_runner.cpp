@@ -11,7 +11,7 @@
 #include "cli/run/part_settings.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/log.h"
 #include "src/base/overloaded.h"
 #include "src/base/patience.h"
@@ -42,7 +42,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   node.tells_crashes = true;
   node.finds_deaths = settings.tuning.gives_file;
   node.error_files_stop = settings.warm.rules.mode != warm::Mode::kOff;
-  if (settings.meeting.alone) return node;
+  if (settings.rendezvous.alone) return node;
   node.agent = protocol::random_id(process::random_number());
   node.shares_details = true;
   node.addresses = join(net::own_addresses(), " ");
@@ -50,21 +50,21 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
     node.addresses.clear();  // then the store admits every address
   if (node.address.empty()) node.address = net::full_host_name();
   node.hosts_coordinator = false;  // until the connection says so
-  node.coordinator_may_move = settings.meeting.has_peer_port;
+  node.coordinator_may_move = settings.rendezvous.has_peer_server;
   return node;
 }
 
 agent::LinkSettings link_settings(const LaunchSettings& settings, protocol::AgentId agent) {
-  if (settings.meeting.alone) return {.job = settings.worker.run_id, .agent = agent, .local = true};
+  if (settings.rendezvous.alone) return {.job = settings.worker.run_id, .agent = agent, .local = true};
   return {.job = settings.worker.run_id,
-          .endpoint = transport::endpoint_text(settings.meeting),
+          .endpoint = transport::endpoint_text(settings.rendezvous),
           .agent = agent,
-          .secret = settings.meeting.secret,
+          .secret = settings.rendezvous.secret,
           .join_timeout_ms = settings.node.rules.join_timeout_ms,
-          .rejoin_ms = settings.meeting.rejoin_ms,
+          .rejoin_ms = settings.rendezvous.rejoin_ms,
           .seed = process::random_number(),
-          .may_meet_others = settings.meeting.serves_own_job_only,
-          .place_explains = settings.meeting.place == transport::MeetingSettings::Place::kFile};
+          .may_meet_others = settings.rendezvous.serves_own_job_only,
+          .discovery_explains = settings.rendezvous.place == transport::RendezvousSettings::Place::kFile};
 }
 
 agent::Agent make_agent(const LaunchSettings& settings, bool logs) {
@@ -182,7 +182,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
           loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
            .on_hosting = handlers_.on_hosting,
-           .on_peer_port = handlers_.on_peer_port,
+           .on_peer_server = handlers_.on_peer_server,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
                               std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
   if (settings.warm.rules.mode != warm::Mode::kOff) {
@@ -195,7 +195,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
 }
 
 void AgentRunner::begin() {
-  tell(node_event_log_.began());
+  write_log(node_event_log_.began());
   on(agent::Begin{});
 }
 
@@ -216,9 +216,9 @@ void AgentRunner::on(agent::AgentEvent event) {
   tell_of_link();
   renew_guardians_lease();
   renew_death_notice();
-  coordinator_.renew_peer_port(agent_.link(), process::boottime_ms());
+  coordinator_.renew_peer_facts(agent_.link(), process::boottime_ms());
   std::optional<Waiting> waits = waiting();
-  tell(node_event_log_.waits_for(waits, loop_.now_ms()));
+  write_log(node_event_log_.waits_for(waits, loop_.now_ms()));
   output_.wait_for(std::move(waits));
   deciding_ = false;
 }
@@ -256,12 +256,12 @@ std::optional<Waiting> AgentRunner::waiting() const {
 }
 
 void AgentRunner::narrate(const agent::Event& event) {
-  tell(node_event_log_.on(event, loop_.now_ms()));
+  write_log(node_event_log_.on(event, loop_.now_ms()));
   if (torch_events_) print_torch(torch_events_->on(event, fine_ms()));
 }
 
 void AgentRunner::narrate(const agent::Effect& effect) {
-  tell(node_event_log_.on(effect, loop_.now_ms()));
+  write_log(node_event_log_.on(effect, loop_.now_ms()));
   if (torch_events_) print_torch(torch_events_->on(effect, fine_ms()));
 }
 
@@ -299,7 +299,7 @@ status::Node AgentRunner::status() const {
   node.spared_cpu_ms = spared_cpu_ms_;
   node.warm = warm_.status();
   node.store = store_.status();
-  progress_.tell(node);
+  progress_.fill_status(node);
   const status::Whereabouts is = whereabouts();
   node.hosts_coordinator = coordinator_.is_hosted_here() && is.kind == status::Whereabouts::Kind::kHere;
   if (is.kind == status::Whereabouts::Kind::kElsewhere) node.coordinator_at = status::place_for(is, {});
@@ -314,8 +314,8 @@ status::Whereabouts AgentRunner::whereabouts() const {
 
 void AgentRunner::tell_of_link() {
   const agent::Lifecycle& life = agent_.lifecycle();
-  tell(node_event_log_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_job_result(),
-                                      link_problem_, agent_.link().loss_timeout_ms()));
+  write_log(node_event_log_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_job_result(),
+                                           link_problem_, agent_.link().loss_timeout_ms()));
 }
 
 // While this process is stopped, or after it was killed, the guardian kills workers whose lease is over.
@@ -342,7 +342,7 @@ void AgentRunner::renew_death_notice() {
 
 // The guardian is lost, and this node's processes have ended: the launcher sends the notice itself.
 void AgentRunner::say_death_notice() const {
-  if (death_notice_) process::say({death_notice_to(death_notice_->to), death_notice_bytes_}, kDeathNoticeMs);
+  if (death_notice_) process::send_notice({death_notice_to(death_notice_->to), death_notice_bytes_}, kDeathNoticeMs);
 }
 
 void AgentRunner::perform(const agent::Effect& effect) {
@@ -486,7 +486,7 @@ void AgentRunner::signal_now(int signal, process::WorkerTree::Whom whom) {
   // A signal after which the job goes on may be long past when a worker that has succeeded leaves processes behind.
   whom.helpers_follow = !agent_.lifecycle().runs_workers() || !settings_.node.leave_background;
   const std::vector<int> alone = workers_.signal_groups(signal, whom);
-  tell(node_event_log_.signalled_alone(signal, alone));
+  write_log(node_event_log_.signalled_alone(signal, alone));
 }
 
 void AgentRunner::plan_shared_signals() {

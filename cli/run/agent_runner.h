@@ -10,12 +10,12 @@
 #include "cli/run/bindings.h"
 #include "cli/run/check_runner.h"
 #include "cli/run/error_file_watch.h"
-#include "cli/run/event_log.h"
 #include "cli/run/file_timers.h"
 #include "cli/run/hang_host.h"
 #include "cli/run/job_coordinator.h"
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
+#include "cli/run/log_writer.h"
 #include "cli/run/node_stacks.h"
 #include "cli/run/output_host.h"
 #include "cli/run/progress_host.h"
@@ -43,7 +43,7 @@ class AgentRunner {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;
     // This node's peer port is open, at which it can come to host the coordinator.
-    std::function<void(transport::CoordinatorServer&)> on_peer_port = {};
+    std::function<void(transport::CoordinatorServer&)> on_peer_server = {};
     // The agent is done; nothing of the job is left on this node. Called once, with what is known of the first failure
     // if it was on another node (report::details_of).
     std::function<void(protocol::JobResult, std::string details)> finished;

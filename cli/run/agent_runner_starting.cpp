@@ -86,7 +86,7 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
     if (!made) return on(agent::WorkerNotStarted{0, made.error().text()});
   }
   restarts_left_ = order.round.max_restarts - order.round.restart_count;
-  if (!warm_.may_take(settings_.node.local_world_size)) return start_fresh(order);
+  if (!warm_.may_start(settings_.node.local_world_size)) return start_fresh(order);
   // All of them are told what they are before any of them runs.
   std::vector<process::Command> commands;
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
@@ -95,7 +95,7 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
     commands.push_back(std::move(*command));
   }
   commands_ = std::move(commands);
-  if (!warm_.take(commands_, [this](const std::vector<pid_t>& pids) { run_commands(pids); })) run_commands({});
+  if (!warm_.start_workers(commands_, [this](const std::vector<pid_t>& pids) { run_commands(pids); })) run_commands({});
 }
 
 // One after the other, so that the ends of their streams are open for one of them at a time.
@@ -114,7 +114,7 @@ void AgentRunner::start_fresh(const agent::StartWorkers& order) {
     on(agent::WorkerStarted{local_rank, *pid});
     if (local_rank == 0) warm_.round_began(false, restarts_left_, *command, *pid);
   }
-  bindings_.tell();
+  bindings_.warn_of_unbound();
 }
 
 // `warm`: the pids of workers that are there already; without them fresh ones are started.
@@ -142,7 +142,7 @@ void AgentRunner::run_commands(const std::vector<pid_t>& warm) {
 // The round is stopped before its workers are there.
 void AgentRunner::give_up_starting() {
   awaits_gpus_.reset();
-  warm_.give_up_taking();
+  warm_.give_up_starting();
   const std::size_t count = std::exchange(commands_, {}).size();
   for (std::size_t local_rank = 0; local_rank < count; ++local_rank) output_.started(static_cast<int>(local_rank));
 }

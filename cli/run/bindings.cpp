@@ -49,7 +49,7 @@ void Bindings::started(int local_rank, const process::BindingRefusal& refusal) {
   }
 }
 
-void Bindings::tell() {
+void Bindings::warn_of_unbound() {
   const std::string text = numa::text_of(std::exchange(warnings_, {}));
   if (!text.empty()) log::warning("not_bound", text);
 }

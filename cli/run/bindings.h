@@ -22,7 +22,7 @@ class Bindings {
   void started(int local_rank, const process::BindingRefusal& refusal);
   // All workers of a round have been started. Warns of what is not bound: of each worker's CPUs once, and of its memory
   // once.
-  void tell();
+  void warn_of_unbound();
 
  private:
   std::vector<process::Binding> bindings_;

@@ -98,9 +98,9 @@ health::HealthReport CheckReporter::judged(const std::string& job, const coordin
   const health::HealthReport report = report_of(job, check);
   const bool is_news = is_worth_a_word(report);
   if (is_news) {
-    log::tell(log::Level::kWarning, "checked", health::sentence(report), in_short(report));
+    log::write_event(log::Level::kWarning, "checked", health::sentence(report), in_short(report));
   } else {
-    log::tell_always("checked", health::sentence(report), in_short(report));
+    log::write_answer("checked", health::sentence(report), in_short(report));
   }
   if (is_news || check.rules.only) log::lines(health::health_table(report, output::terminal_columns()));
   if (report.nodes.size() <= kNodesInALine) {

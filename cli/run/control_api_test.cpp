@@ -174,7 +174,7 @@ ControlApi::Job moved_to(const char* address) {
 
 }  // namespace
 
-TEST_CASE("with a token an order is led to the coordinator that is elsewhere once it has proven the token") {
+TEST_CASE("with a token an order is redirected to the coordinator that is elsewhere once it has proven the token") {
   Desk desk("secret");
   desk.job = moved_to("10.0.0.2");
   const std::string target = "/drain?node=3";
@@ -186,7 +186,8 @@ TEST_CASE("with a token an order is led to the coordinator that is elsewhere onc
   CHECK(!desk.ordered);
 }
 
-TEST_CASE("without a token an order is led to a coordinator on this host, and is told where one on another host is") {
+TEST_CASE(
+    "without a token an order is redirected to a coordinator on this host, and is told where one on another host is") {
   Desk desk;
   desk.job = moved_to("10.0.0.2");
   const auto refused = desk.ask(Desk::post("/stop", "", "1"));
@@ -199,7 +200,7 @@ TEST_CASE("without a token an order is led to a coordinator on this host, and is
   CHECK(!desk.ordered);
 }
 
-TEST_CASE("a port of the node alone leads no order, and says where the coordinator is") {
+TEST_CASE("a port of the node alone redirects no order, and says where the coordinator is") {
   Desk desk;
   desk.job = moved_to("10.0.0.2");
   desk.leads = false;

@@ -17,23 +17,24 @@
 
 namespace elastic::run {
 
-int serve_coordinator(const transport::MeetingSettings& meeting) {
+int serve_coordinator(const transport::RendezvousSettings& rendezvous) {
   if (const Status prepared = process::prepare_process("--coordinator-only", 0); !prepared) {
     log::critical(prepared.error().text());
     return 1;
   }
   net::Loop loop;
   auto server = transport::CoordinatorServer::open(
-      loop, {.address = {}, .port = meeting.port, .secret = meeting.secret, .lease = {meeting.loss_timeout_ms}});
+      loop,
+      {.address = {}, .port = rendezvous.port, .secret = rendezvous.secret, .lease = {rendezvous.loss_timeout_ms}});
   if (!server) {
     Error error = server.error();
-    if (const auto holder = process::port_holder(meeting.port)) error.reason += " by " + *holder;
+    if (const auto holder = process::port_holder(rendezvous.port)) error.reason += " by " + *holder;
     error.remedy = "end it, or choose another port with --rdzv-endpoint";
     log::critical(error.text());
     return 1;
   }
   CheckReporter reporter;
-  StatusHost status(loop, meeting.secret, meeting.status_open);
+  StatusHost status(loop, rendezvous.secret, rendezvous.status_open);
   status.set_coordinator(server->get());
   (*server)->on_judged([&](const std::string& job, const coordinator::CheckJudged& check) {
     status.checked(job, reporter.judged(job, check));

@@ -65,7 +65,7 @@ void ErrorFileWatch::begin_round(protocol::RoundNumber number, std::vector<std::
     const auto known = weak.lock();
     if (!known || known != round_) return;
     known->watch = std::make_unique<net::ReadWatch>(loop_, known->inotify.get(), [this, weak] {
-      if (const auto same = weak.lock()) look(same);
+      if (const auto same = weak.lock()) look_for_files(same);
     });
   });
 }
@@ -75,7 +75,7 @@ void ErrorFileWatch::end_round() {
   round_.reset();
 }
 
-void ErrorFileWatch::look(const std::shared_ptr<Round>& round) {
+void ErrorFileWatch::look_for_files(const std::shared_ptr<Round>& round) {
   alignas(inotify_event) std::array<char, 16 * 1024> buffer;
   const ssize_t got = ::read(round->inotify.get(), buffer.data(), buffer.size());
   for (ssize_t at = 0; at < got;) {

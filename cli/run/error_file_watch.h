@@ -27,7 +27,7 @@ class ErrorFileWatch {
 
  private:
   struct Round;
-  void look(const std::shared_ptr<Round>& round);
+  void look_for_files(const std::shared_ptr<Round>& round);
   void read(const std::shared_ptr<Round>& round, std::size_t local_rank);
 
   net::Loop& loop_;

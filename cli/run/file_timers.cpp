@@ -65,7 +65,7 @@ FileTimers::FileTimers(net::Loop& loop, const FileTimerSettings& settings, const
     : loop_(loop),
       settings_(settings),
       handlers_(std::move(handlers)),
-      fifo_(loop, [this](std::string_view bytes) { take(bytes); }),
+      fifo_(loop, [this](std::string_view bytes) { read_requests(bytes); }),
       timer_(loop),
       deadline_(loop) {
   if (!settings_.are_served) return;
@@ -116,7 +116,7 @@ void FileTimers::end_round() {
   deadline_.stop();
 }
 
-void FileTimers::take(std::string_view bytes) {
+void FileTimers::read_requests(std::string_view bytes) {
   if (!is_running_) return;
   lines_.push(bytes, [this](std::string_view line) {
     if (const auto request = timers::read_timer_request(line)) take_request(*request);
@@ -133,7 +133,7 @@ void FileTimers::take_request(const timers::TimerRequest& request) {
     }
     clients_[request.pid] = *client;
   }
-  const bool is_taken = table_.take(request, process::wall_clock_ms(), process::monotonic_ms());
+  const bool is_taken = table_.note_request(request, process::wall_clock_ms(), process::monotonic_ms());
   if (!table_.has(request.pid)) clients_.erase(request.pid);
   if (is_taken || std::exchange(warned_of_room_, true)) return;
   log::warning("too_many_timers",
@@ -156,10 +156,10 @@ void FileTimers::plan_look() {
   if (!overdue_.empty()) return;
   const auto next_ms = table_.next_ms();
   if (!next_ms) return timer_.stop();
-  timer_.start(std::max<std::int64_t>(*next_ms - loop_.now_ms(), 0), [this] { look(); });
+  timer_.start(std::max<std::int64_t>(*next_ms - loop_.now_ms(), 0), [this] { find_expired(); });
 }
 
-void FileTimers::look() {
+void FileTimers::find_expired() {
   fifo_.read_all();  // a release that came in time may wait there
   for (timers::Expired& expired : table_.take_expired(loop_.now_ms())) {
     const auto client = clients_.extract(expired.pid);

@@ -63,11 +63,11 @@ class FileTimers {
     std::string problem = {};
   };
   Status open(const std::string& directory);
-  void take(std::string_view bytes);
+  void read_requests(std::string_view bytes);
   void take_request(const timers::TimerRequest& request);
   std::optional<Client> client_of(pid_t pid) const;
   void plan_look();
-  void look();
+  void find_expired();
   void read_next();
   void has_read(const std::vector<stacks::RankLook>& looks);
   void signal_all();

@@ -114,18 +114,18 @@ void HangHost::plan_look() {
   if (!looks_ || workers_.empty() || std::exchange(is_planned_, true)) return;
   timer_.start(kLookMs, [this] {
     is_planned_ = false;
-    look();
+    look_at_workers();
     plan_look();
   });
 }
 
-void HangHost::look() {
+void HangHost::look_at_workers() {
   std::vector<HangSigns::Seen> seen;
   for (const Worker& worker : workers_) {
     seen.push_back({worker.pid, worker.local_rank, sample_of(worker.pid)});
     for (const pid_t child : children_of(worker.pid)) seen.push_back({child, {}, sample_of(child)});
   }
-  const HangSigns::Signs signs = signs_.look(seen, loop_.now_ms());
+  const HangSigns::Signs signs = signs_.signs_in(seen, loop_.now_ms());
   agent::SignsSeen event{.round = round_,
                          .facts = {.waits_for_disk = signs.waits_for_disk, .is_stopped = signs.is_stopped},
                          .disks_move = signs.disks_move};
@@ -207,7 +207,7 @@ void HangHost::perform(const agent::TellHang& effect) {
   if (told.what == protocol::HangTold::What::kNotArmed) return reporter_.not_armed(round, told.text);
   if (told.what == protocol::HangTold::What::kContinues) return reporter_.continued(round, told.silent_ms, told.text);
   auto hang = report::hang_of(told.report);
-  reporter_.told(round, told.text, hang ? std::move(*hang) : report::Hang{});
+  reporter_.report_verdict(round, told.text, hang ? std::move(*hang) : report::Hang{});
   handlers_.hang_is(reporter_.last());
 }
 

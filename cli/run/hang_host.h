@@ -59,7 +59,7 @@ class HangHost {
   };
   int rank_of(int local_rank) const { return place_.base_rank + local_rank; }
   void plan_look();
-  void look();
+  void look_at_workers();
   // The order for evidence of all workers that live.
   EvidenceOrder evidence_order() const;
   void has_read(const protocol::CollectEvidence& order, hang::NodeFacts facts);

@@ -75,26 +75,26 @@ void HangReporter::round_began(std::int64_t round, std::string directory) {
 }
 
 void HangReporter::not_armed(std::int64_t round, std::string_view text) const {
-  log::tell(log::Level::kInfo, "hang_not_watched", text, Json::object().set("round", round));
+  log::write_event(log::Level::kInfo, "hang_not_watched", text, Json::object().set("round", round));
 }
 
 void HangReporter::suspected(std::int64_t round, std::int64_t silent_ms, std::int64_t limit_ms) const {
-  log::tell(log::Level::kInfo, "hang",
-            format("round {}: no progress for {}, longer than {}: looking whether the job hangs", round,
-                   span_text(silent_ms), span_text(limit_ms)),
-            fields_of("suspect", round, silent_ms).set("limit_ms", limit_ms));
+  log::write_event(log::Level::kInfo, "hang",
+                   format("round {}: no progress for {}, longer than {}: looking whether the job hangs", round,
+                          span_text(silent_ms), span_text(limit_ms)),
+                   fields_of("suspect", round, silent_ms).set("limit_ms", limit_ms));
 }
 
 void HangReporter::continued(std::int64_t round, std::int64_t silent_ms, std::string_view cause) {
   continued_round_ = round;
-  log::tell(
+  log::write_event(
       log::Level::kWarning, "hang",
       format("round {}: no progress for {}: {}; sending SIGCONT, once: if there is no progress then, the round ends",
              round, span_text(silent_ms), cause),
       fields_of("continued", round, silent_ms).set("cause", cause));
 }
 
-void HangReporter::told(std::int64_t round, std::string_view screen, report::Hang hang) {
+void HangReporter::report_verdict(std::int64_t round, std::string_view screen, report::Hang hang) {
   const bool has_files = !directory_.empty() && round == round_;
   continued_round_.reset();
   hang.round = round;
@@ -108,7 +108,7 @@ void HangReporter::told(std::int64_t round, std::string_view screen, report::Han
   const std::size_t end = screen.find('\n');
   std::string first(screen.substr(0, end));
   if (first.empty()) first = format("no progress for {}: {}", span_text(report::ms_of(last_->silent_s)), last_->cause);
-  log::tell(log::Level::kWarning, "hang", first, fields_of(*last_));
+  log::write_event(log::Level::kWarning, "hang", first, fields_of(*last_));
   std::string rest(end == std::string_view::npos ? std::string_view() : screen.substr(end + 1));
   if (!rest.empty() && !rest.ends_with('\n')) rest += '\n';
   if (has_files) rest += format("  evidence: {} (open hang.html)\n", printable(directory_, kPathBytes));
@@ -117,9 +117,9 @@ void HangReporter::told(std::int64_t round, std::string_view screen, report::Han
 }
 
 void HangReporter::recovered(std::int64_t round, std::int64_t silent_ms) {
-  log::tell(log::Level::kWarning, "hang",
-            format("round {}: the job makes progress again, after {}", round, span_text(silent_ms)),
-            fields_of("recovered", round, silent_ms));
+  log::write_event(log::Level::kWarning, "hang",
+                   format("round {}: the job makes progress again, after {}", round, span_text(silent_ms)),
+                   fields_of("recovered", round, silent_ms));
   if (!last_ || last_->round != round || last_->end != report::HangEnd::kOpen) return;
   last_->end = report::HangEnd::kRecovered;
   last_->recovered_after_s = static_cast<double>(silent_ms) / 1000;
@@ -128,9 +128,9 @@ void HangReporter::recovered(std::int64_t round, std::int64_t silent_ms) {
 
 void HangReporter::withdrawn(std::int64_t round, std::int64_t silent_ms) {
   const bool was_warned = std::exchange(continued_round_, std::nullopt) == round;
-  log::tell(was_warned ? log::Level::kWarning : log::Level::kInfo, "hang",
-            format("round {}: there is progress after {}: the job does not hang", round, span_text(silent_ms)),
-            fields_of("withdrawn", round, silent_ms));
+  log::write_event(was_warned ? log::Level::kWarning : log::Level::kInfo, "hang",
+                   format("round {}: there is progress after {}: the job does not hang", round, span_text(silent_ms)),
+                   fields_of("withdrawn", round, silent_ms));
 }
 
 void HangReporter::write() const {

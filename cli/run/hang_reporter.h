@@ -32,7 +32,7 @@ class HangReporter {
 
   // The verdict. `screen` is what hang::hang_screen() made of it, without the line of the evidence, which is added
   // here: each node has its own directory. Of `hang` the members that the keeping node adds are filled in here, too.
-  void told(std::int64_t round, std::string_view screen, report::Hang hang);
+  void report_verdict(std::int64_t round, std::string_view screen, report::Hang hang);
 
   // Progress has come after the verdict, `silent_ms` after the last one before it.
   void recovered(std::int64_t round, std::int64_t silent_ms);

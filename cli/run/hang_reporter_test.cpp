@@ -73,7 +73,7 @@ TEST_CASE("a verdict is told on the screen, as an event and in two files, which 
   report::Hang hang = report::testing::full_hang();
   hang.evidence = "/another/node";
   hang.round = 99;
-  here.reporter.told(3, kScreen, hang);
+  here.reporter.report_verdict(3, kScreen, hang);
 
   CHECK(here.screen.contains("no progress for 4 min 10 s\n  cause: rank 5 is not in the collective\n  evidence: " +
                              here.directory() + " (open hang.html)\n"));
@@ -101,7 +101,7 @@ TEST_CASE("a verdict is told on the screen, as an event and in two files, which 
 TEST_CASE("a hang that is over is told, and stands so in the files and in what is kept") {
   Reporter here;
   here.reporter.round_began(3, here.directory());
-  here.reporter.told(3, kScreen, report::testing::full_hang());
+  here.reporter.report_verdict(3, kScreen, report::testing::full_hang());
   here.reporter.recovered(3, 300'250);
   CHECK(here.events.back().level == log::Level::kWarning);
   CHECK(here.events.back().fields.text_or_empty("state") == "recovered");
@@ -114,7 +114,7 @@ TEST_CASE("a hang that is over is told, and stands so in the files and in what i
 TEST_CASE("a hang of an earlier round is over, but not one of the same round") {
   Reporter here;
   here.reporter.round_began(3, here.directory());
-  here.reporter.told(3, kScreen, report::testing::full_hang());
+  here.reporter.report_verdict(3, kScreen, report::testing::full_hang());
   here.reporter.round_began(3, here.directory());
   CHECK(here.reporter.last()->end == report::HangEnd::kOpen);
   here.reporter.round_began(4, here.top + "/attempt_1/hang");
@@ -138,7 +138,7 @@ TEST_CASE("workers that are sent SIGCONT are told, and so is whether that has he
     }
   }
   SUBCASE("it has not, and another alarm is none") {
-    here.reporter.told(3, kScreen, report::testing::full_hang());
+    here.reporter.report_verdict(3, kScreen, report::testing::full_hang());
     here.reporter.withdrawn(3, 13'000);
     CHECK(here.events.back().level == log::Level::kInfo);
   }
@@ -164,7 +164,7 @@ TEST_CASE("a suspicion and its end are for programs, and leave no file") {
 TEST_CASE("without a log directory a hang is told and kept all the same") {
   Reporter here;
   here.reporter.round_began(0, "");
-  here.reporter.told(0, kScreen, report::testing::full_hang());
+  here.reporter.report_verdict(0, kScreen, report::testing::full_hang());
   CHECK_FALSE(here.screen.contains("evidence:"));
   REQUIRE(here.reporter.last().has_value());
   CHECK_FALSE(here.reporter.last()->evidence.has_value());
@@ -174,7 +174,7 @@ TEST_CASE("files that cannot be written are one warning") {
   Reporter here;
   std::ofstream(here.top + "/attempt_0").put('x');  // a file stands where the directory should
   here.reporter.round_began(0, here.directory());
-  here.reporter.told(0, kScreen, report::testing::full_hang());
+  here.reporter.report_verdict(0, kScreen, report::testing::full_hang());
   here.finish();
   REQUIRE(here.events.size() == 2);
   CHECK(here.events[1].event == "hang_report");

@@ -13,7 +13,7 @@ bool same_kind(char one, char other) { return is_disk(one) == is_disk(other) && 
 
 }  // namespace
 
-HangSigns::Signs HangSigns::look(std::span<const Seen> processes, std::int64_t now_ms) {
+HangSigns::Signs HangSigns::signs_in(std::span<const Seen> processes, std::int64_t now_ms) {
   Signs signs;
   std::uint64_t moved = 0;
   pids_.clear();

@@ -29,7 +29,7 @@ class HangSigns {
   // New workers: nothing is known of them.
   void begin_round() { *this = {}; }
   // `now_ms`: of one clock.
-  Signs look(std::span<const Seen> processes, std::int64_t now_ms);
+  Signs signs_in(std::span<const Seen> processes, std::int64_t now_ms);
   // Since when the worker has been in the state of the last look, as far as that was seen; not set: not known.
   std::optional<std::int64_t> since_ms(int local_rank) const;
 

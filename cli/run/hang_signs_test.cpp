@@ -12,7 +12,7 @@ HangSigns::Seen process(std::int64_t pid, char state, std::uint64_t cpu, std::ui
 
 struct Looks {
   HangSigns::Signs at(std::int64_t now_ms, std::vector<HangSigns::Seen> processes) {
-    return signs.look(processes, now_ms);
+    return signs.signs_in(processes, now_ms);
   }
   HangSigns signs;
 };

@@ -68,7 +68,7 @@ void HttpExchange::read(std::span<const std::uint8_t> bytes) {
                        kNotOurs);
     }
   }
-  judge(reader_.take(bytes));
+  judge(reader_.read_bytes(bytes));
 }
 
 void HttpExchange::judge(net::http::ResponseReader::Step step) {

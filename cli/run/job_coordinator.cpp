@@ -15,11 +15,11 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
                                Handlers handlers)
     : on_event_(std::move(handlers.on_event)),
       job_(settings.worker.run_id),
-      has_peer_ports_(!settings.meeting.alone && settings.meeting.has_peer_port) {
+      has_peer_server_(!settings.rendezvous.alone && settings.rendezvous.has_peer_server) {
   const auto on_received = [this](std::span<const std::uint8_t> bytes) {
     on_event_(agent::LinkReceived{{bytes.begin(), bytes.end()}});
   };
-  if (settings.meeting.alone) {
+  if (settings.rendezvous.alone) {
     own_ = transport::CoordinatorServer::for_only_node(
         loop, job_, own,
         {.on_data = on_received, .on_end = [this] { on_event_(agent::LinkBroken{"it closed the connection"}); }});
@@ -27,7 +27,7 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
     return;
   }
   connection_ = std::make_unique<transport::CoordinatorConnection>(
-      loop, settings.meeting, own,
+      loop, settings.rendezvous, own,
       transport::CoordinatorConnection::Handlers{
           .on_connected =
               [this](bool local) {
@@ -44,9 +44,9 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
               },
           .on_received = on_received,
           .on_hosting = std::move(handlers.on_hosting),
-          .on_peer_port = std::move(handlers.on_peer_port),
+          .on_peer_server = std::move(handlers.on_peer_server),
           .on_hopeless = [this](std::string why) { on_event_(agent::GivenUp{std::move(why)}); }},
-      settings.meeting.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
+      settings.rendezvous.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
 }
 
 void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Link& link) {
@@ -70,20 +70,20 @@ void JobCoordinator::perform(const agent::Link::Write& effect) {
   return own_ ? own_->receive(effect.bytes) : connection_->write(effect.bytes);
 }
 
-void JobCoordinator::renew_peer_port(const agent::Link& link, std::int64_t now_ms) {
+void JobCoordinator::renew_peer_facts(const agent::Link& link, std::int64_t now_ms) {
   if (!connection_) return;
   if (link.attached()) {
     connection_->note_session();
     remember(address_elsewhere());
   }
-  transport::PeerPortIs peer_port{
+  transport::PeerFacts facts{
       .job = job_, .opens_ms = link.may_elect_from_ms(now_ms), .belongs = link.may_be_in_round()};
   if (const auto there = link.hears_coordinator(now_ms) ? address_elsewhere() : std::nullopt) {
-    peer_port.addresses = there->address;
-    peer_port.port = there->port;
-    peer_port.term = link.term();
+    facts.addresses = there->address;
+    facts.port = there->port;
+    facts.term = link.term();
   }
-  connection_->set_peer_port(peer_port);
+  connection_->set_peer_facts(facts);
 }
 
 std::optional<JobCoordinator::Address> JobCoordinator::address_elsewhere() const {
@@ -103,7 +103,7 @@ void JobCoordinator::remember(std::optional<Address> elsewhere) {
 status::Whereabouts JobCoordinator::whereabouts(const agent::Link& link, bool is_over) const {
   using Kind = status::Whereabouts::Kind;
   status::Whereabouts out{.job = job_};
-  if (!has_peer_ports_ || (connection_->hosts() && server()->leads(job_))) return out;
+  if (!has_peer_server_ || (connection_->hosts() && server()->leads(job_))) return out;
   // A node that has left knows where the job went on.
   if (elsewhere_ && (link.attached() || is_over)) {
     out.kind = Kind::kElsewhere;

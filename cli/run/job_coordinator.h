@@ -26,7 +26,7 @@ class JobCoordinator {
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;
     // This node's peer port is open, at which it can come to host the coordinator.
-    std::function<void(transport::CoordinatorServer&)> on_peer_port;
+    std::function<void(transport::CoordinatorServer&)> on_peer_server;
     // Gets connections to the worker store where the store has the coordinator's port.
     transport::CoordinatorConnection::ToStore to_store;
   };
@@ -39,7 +39,7 @@ class JobCoordinator {
   void perform(const agent::Link::Write& effect);
 
   // This node's peer port says from now on what the agent's `link` knows of the coordinator.
-  void renew_peer_port(const agent::Link& link, std::int64_t now_ms);
+  void renew_peer_facts(const agent::Link& link, std::int64_t now_ms);
 
   // The agent votes for a coordinator in this process that is no more.
   bool is_own_over(const agent::Link& link) const {
@@ -64,14 +64,14 @@ class JobCoordinator {
   // Takes back what leads other nodes to server(); `done` is called when that has been tried.
   void withdraw(std::function<void()> done) { connection_->withdraw(std::move(done)); }
   // The endpoint or the file of discovery does not answer, and keeps this process from ending.
-  bool meeting_hangs() const { return connection_ && connection_->hangs(); }
+  bool discovery_hangs() const { return connection_ && connection_->hangs(); }
 
  private:
   void remember(std::optional<Address> elsewhere);
 
   std::function<void(agent::AgentEvent)> on_event_;
   std::string job_;
-  bool has_peer_ports_;
+  bool has_peer_server_;
   std::optional<Address> elsewhere_;  // address_elsewhere() when the agent was attached last
   bool is_elsewhere_on_this_host_ = false;
   // One of the two is there.

@@ -16,11 +16,11 @@
 
 #include "cli/run/agent_runner.h"
 #include "cli/run/check_reporter.h"
-#include "cli/run/event_log.h"
 #include "cli/run/event_stream.h"
 #include "cli/run/final_status.h"
 #include "cli/run/job_report.h"
 #include "cli/run/limits.h"
+#include "cli/run/log_writer.h"
 #include "cli/run/on_event.h"
 #include "cli/run/part_settings.h"
 #include "cli/run/recording_file.h"
@@ -89,7 +89,7 @@ int descriptors_for(const LaunchSettings& settings) {
   if (settings.file_timers.are_served) count += 5;
   const bool filters = !settings.output.stdout_filters.empty() || !settings.output.stderr_filters.empty();
   const bool rotates = settings.output.log_max_bytes > 0;
-  if (settings.meeting.place != transport::MeetingSettings::Place::kEndpoint)
+  if (settings.rendezvous.place != transport::RendezvousSettings::Place::kEndpoint)
     count += 3;  // the event of its thread, and two files
   // The connections that are served, and as many that are refused and being closed.
   if (settings.http_port) count += 1 + 2 * static_cast<int>(limits::kHttpConnections);
@@ -232,7 +232,7 @@ void run_agent(net::Loop& loop, const LaunchSettings& settings, AgentRunner& age
   // itself.
   if (agent.coordinator().server() == nullptr) return status.set_coordinator(nullptr);
   // A node that has lost its guardian goes as if it had died, if another node can take its coordinator over.
-  if (agent.guardian_is_lost() && settings.meeting.has_peer_port) return;
+  if (agent.guardian_is_lost() && settings.rendezvous.has_peer_server) return;
   serve_the_others(loop, agent, settings.worker.run_id, settings.node.shutdown_timeout_ms);
   // Without its entry a newcomer would begin the job anew that goes on elsewhere.
   if (agent.coordinator().server()->only_ends()) withdraw(loop, agent);
@@ -276,7 +276,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
         const process::SpawnContext& context, process::GuardianChannel guardian) {
   const std::int64_t began_ms = process::monotonic_ms();
   net::Loop loop;
-  StatusHost status_host(loop, settings.meeting.secret, settings.meeting.status_open);
+  StatusHost status_host(loop, settings.rendezvous.secret, settings.rendezvous.status_open);
   if (const Status served = serve_status(status_host, settings.http_port); !served) {
     tell_refusal(served.error(), settings.parent_error_file);
     if (logs) files.post(logs->path(), [logs] { logs->remove_if_unused(); });
@@ -288,19 +288,19 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   on_event.begin(loop);
   protocol::JobResult job_result;
   std::string details;  // see AgentRunner::Handlers::finished
-  transport::CoordinatorServer* peer_port = nullptr;
+  transport::CoordinatorServer* peer_server = nullptr;
   AgentRunner agent(loop, settings, files, logs, directory, context, std::move(guardian),
                     {.on_hosting =
                          [&](transport::CoordinatorServer& coordinator) {
-                           if (&coordinator != peer_port) {
+                           if (&coordinator != peer_server) {
                              attend_to(coordinator, settings.worker.run_id, recording, reporter, status_host);
                            }
                            status_host.set_coordinator(&coordinator);
                          },
-                     .on_peer_port =
+                     .on_peer_server =
                          [&](transport::CoordinatorServer& opened) {
                            // Its first event as a coordinator may come before this node's own agent knows of it.
-                           peer_port = &opened;
+                           peer_server = &opened;
                            attend_to(opened, settings.worker.run_id, recording, reporter, status_host);
                          },
                      .finished =
@@ -320,7 +320,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
         agent.reporter().finish(job_result, details, {settings.parent_error_file, settings.termination_log});
     report = std::move(finished.report);
     error_files = std::move(finished.error_files);
-    tell_failure(report);
+    log_failure(report);
   }
   agent.flush_output();
   agent.tell_torch(job_result, error_files);
@@ -335,10 +335,10 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   if (hangs) {
     log::warning("log_file_lost", format("{} does not answer; output for it is lost", printable(*hangs)));
   }
-  tell_end(status, process::monotonic_ms() - began_ms);
+  log_end(status, process::monotonic_ms() - began_ms);
   const bool events_hang = !events.finish();
   // A thread that waits for a file system that hangs keeps this process from ending.
-  if (hangs || recording_hangs || events_hang || agent.coordinator().meeting_hangs() || agent.progress_hangs())
+  if (hangs || recording_hangs || events_hang || agent.coordinator().discovery_hangs() || agent.progress_hangs())
     agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   if (agent.guardian_is_lost() && !directory.empty()) process::remove_job_directory(directory, kRemoveMs);

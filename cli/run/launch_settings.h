@@ -13,7 +13,7 @@
 #include "health/probe/check_settings.h"
 #include "rendezvous/agent/node_settings.h"
 #include "rendezvous/store/store_settings.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/numa/binding.h"
 #include "src/warm/warm_launch.h"
 
@@ -52,12 +52,12 @@ struct LaunchSettings {
   std::vector<WrapRule> wrap;               // the commands of --wrap
   std::string program;                      // the file that every worker executes, as found on PATH
   std::vector<numa::Placement> placements;  // the CPUs and the memory of each local rank; empty: nothing is bound
-  bool workers_end_together = false;  // workers that are done wait for the others of the node (process::ExitBarrier)
+  bool workers_end_together = false;  // workers that are done wait for the others of the node (process::WorkerBarrier)
   std::string title;                  // what torchrun's failure summary calls the job: the script as typed
   std::string parent_error_file;      // our own TORCHELASTIC_ERROR_FILE; empty: our parent has set none
   std::string termination_log;        // a container's termination log, which is written if it exists
   LocalTasksSettings local_tasks;
-  transport::MeetingSettings meeting;
+  transport::RendezvousSettings rendezvous;
   store::StoreSettings store;
   LogSettings logs;
   OutputSettings output;

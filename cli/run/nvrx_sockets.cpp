@@ -89,13 +89,13 @@ void NvrxSockets::accept_one(std::size_t listener) {
 void NvrxSockets::readable(std::size_t listener, std::list<Connection>::iterator connection) {
   const ssize_t count = read(connection->descriptor.get(), words_buffer.data(), words_buffer.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count > 0 && take(listener, *connection, {words_buffer.data(), static_cast<std::size_t>(count)})) return;
+  if (count > 0 && feed_session(listener, *connection, {words_buffer.data(), static_cast<std::size_t>(count)})) return;
   listeners_[listener].connections.erase(connection);
 }
 
-bool NvrxSockets::take(std::size_t listener, Connection& connection, std::string_view bytes) {
+bool NvrxSockets::feed_session(std::size_t listener, Connection& connection, std::string_view bytes) {
   if (is_of_launcher(listener)) return take_of_launcher(connection, bytes);
-  const auto answer = connection.session->take(
+  const auto answer = connection.session->feed(
       bytes, [this, listener](const progress::NvrxWord& word) { handlers_.on_word(static_cast<int>(listener), word); });
   const bool is_sent = send_all(connection.descriptor.get(), answer.bytes);
   if (!answer.problem.empty()) tell_problem(format("local rank {}: {}", listener, answer.problem));

@@ -56,7 +56,7 @@ class NvrxSockets {
   void accept_one(std::size_t listener);
   void readable(std::size_t listener, std::list<Connection>::iterator connection);
   // Whether the connection goes on.
-  bool take(std::size_t listener, Connection& connection, std::string_view bytes);
+  bool feed_session(std::size_t listener, Connection& connection, std::string_view bytes);
   bool take_of_launcher(Connection& connection, std::string_view bytes);
   void tell_problem(const std::string& problem);
 

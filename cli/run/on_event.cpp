@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/run/event_command_process.h"
-#include "cli/run/event_log.h"
 #include "cli/run/limits.h"
+#include "cli/run/log_writer.h"
 #include "src/base/text.h"
 
 namespace elastic::run {
@@ -56,7 +56,7 @@ void OnEvent::broken(const std::string& why) {
 
 void OnEvent::perform(const EventCommands::Effects& effects) {
   for (const EventCommands::Effect& effect : effects) {
-    if (const auto* log_event = std::get_if<events::LogEvent>(&effect)) tell(*log_event);
+    if (const auto* log_event = std::get_if<events::LogEvent>(&effect)) write_log(*log_event);
     const auto* run = std::get_if<EventCommands::Run>(&effect);
     if (run == nullptr || !channel_) continue;
     const EventOrder order{.number = run->number};

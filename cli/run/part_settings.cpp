@@ -2,7 +2,7 @@
 
 #include "health/probe/probe_process.h"
 #include "rendezvous/membership/training_port.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/net/local_host.h"
 #include "src/process/devices.h"
 
@@ -40,7 +40,7 @@ ReportSettings report_settings(const LaunchSettings& settings) {
           .arguments = settings.worker.arguments,
           .local_world_size = settings.node.local_world_size,
           .max_restarts = settings.max_restarts,
-          .alone = settings.meeting.alone};
+          .alone = settings.rendezvous.alone};
 }
 
 OnEvent::Settings on_event_settings(const LaunchSettings& settings) {
@@ -50,11 +50,11 @@ OnEvent::Settings on_event_settings(const LaunchSettings& settings) {
 events::NodeEventLog::Settings node_event_log_settings(const LaunchSettings& settings) {
   return {.run_id = settings.worker.run_id,
           .title = settings.title,
-          .endpoint = settings.meeting.alone ? "" : transport::endpoint_text(settings.meeting),
+          .endpoint = settings.rendezvous.alone ? "" : transport::endpoint_text(settings.rendezvous),
           .local_world_size = settings.node.local_world_size,
           .max_restarts = settings.max_restarts,
           .logs = settings.logs.enabled,
-          .loss_timeout_ms = settings.meeting.gives_loss_timeout ? settings.meeting.loss_timeout_ms : 0};
+          .loss_timeout_ms = settings.rendezvous.gives_loss_timeout ? settings.rendezvous.loss_timeout_ms : 0};
 }
 
 }  // namespace elastic::run

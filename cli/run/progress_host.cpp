@@ -56,7 +56,7 @@ ProgressHost::ProgressHost(net::Loop& loop, const ProgressSettings& settings, st
             {.on_word = [this](int local_rank, const progress::NvrxWord& word) { heard(local_rank, word); },
              .on_request = why_not_done}),
       tails_(loop, limits::kProgressReadBytes,
-             [this](const std::vector<output::FileTails::Piece>& pieces) { take(pieces); }),
+             [this](const std::vector<output::FileTails::Piece>& pieces) { read_pieces(pieces); }),
       timer_(loop) {
   if (!directory_.empty()) open(directory_);
 }
@@ -121,7 +121,7 @@ void ProgressHost::wrote(int local_rank, bool is_err, std::string_view bytes) {
   plan_report();
 }
 
-void ProgressHost::take(const std::vector<output::FileTails::Piece>& pieces) {
+void ProgressHost::read_pieces(const std::vector<output::FileTails::Piece>& pieces) {
   if (!is_running_) return;
   for (const output::FileTails::Piece& piece : pieces) {
     RankProgress& rank = piece.local_rank ? node_.rank(*piece.local_rank) : node_.shared();
@@ -196,7 +196,7 @@ protocol::ProgressOfRank ProgressHost::of_rank(const progress::NodeProgress::Spe
           .section = is.section};
 }
 
-void ProgressHost::tell(status::Node& node) const {
+void ProgressHost::fill_status(status::Node& node) const {
   if (!is_running_) return;
   for (const progress::NodeProgress::Speaker& speaker : node_.speakers(loop_.now_ms())) {
     const progress::Progress& is = speaker.progress;

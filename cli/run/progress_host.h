@@ -47,13 +47,13 @@ class ProgressHost {
   // Of this launch; empty: there is none.
   const std::string& directory() const { return directory_; }
   // Adds what is known to this node's status.
-  void tell(status::Node& node) const;
+  void fill_status(status::Node& node) const;
   // A thread waits for a file, and keeps this process from ending.
   bool hangs() { return tails_.hangs(); }
 
  private:
   void open(const std::string& directory);
-  void take(const std::vector<output::FileTails::Piece>& pieces);
+  void read_pieces(const std::vector<output::FileTails::Piece>& pieces);
   void heard(int local_rank, const progress::NvrxWord& word);
   void plan_report();
   void report();

@@ -105,7 +105,7 @@ class Watcher {
     places_.clear();
     if (last_) add(*last_);
     add(request_.place);
-    for (const HttpPlace& peer_port : peer_ports_) add(peer_port);
+    for (const HttpPlace& peer : peers_) add(peer);
     ask_next();
   }
 
@@ -143,17 +143,17 @@ class Watcher {
       return ask_next();
     }
     last_ = place;
-    find_peer_ports(*answer);
+    find_peers(*answer);
     end_round(show(*answer));
   }
 
-  void find_peer_ports(const Json& document) {
+  void find_peers(const Json& document) {
     std::vector<HttpPlace> found;
-    for (const std::string& peer_port : status::peer_ports(document, request_.run_id)) {
-      const auto place = place_of(peer_port);
+    for (const std::string& address : status::peer_addresses(document, request_.run_id)) {
+      const auto place = place_of(address);
       if (place && found.size() < kMostPeerPorts) found.push_back(*place);
     }
-    if (!found.empty()) peer_ports_ = std::move(found);
+    if (!found.empty()) peers_ = std::move(found);
   }
 
   void end_round(bool shown) {
@@ -205,7 +205,7 @@ class Watcher {
   std::vector<std::unique_ptr<HttpExchange>> questions_;  // since the timer fired
   std::deque<HttpPlace> places_;                          // that are still to be asked
   std::optional<HttpPlace> last_;                         // where the status was got last
-  std::vector<HttpPlace> peer_ports_;                     // of the nodes, as the status said last
+  std::vector<HttpPlace> peers_;                          // of the nodes, as the status said last
   std::optional<Error> problem_;                          // the first one since the timer fired
   int hops_ = 0;
   bool was_there_ = false;  // a status was shown at least once

@@ -27,7 +27,7 @@ tuning::NodeTuner::Place place_in(const protocol::PrepareRound& round) {
 
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-void tell(const tuning::Note& note) {
+void log_note(const tuning::Note& note) {
   const std::string text = "auto-tunning: " + note.text;
   Json fields = Json::object();
   fields.set("what", tuning::name_of(note.what));
@@ -37,8 +37,8 @@ void tell(const tuning::Note& note) {
   fields.set("speed_before", number(note.speed_before));
   fields.set("speed_after", number(note.speed_after));
   const bool is_warning = note.what == tuning::Note::What::kNothing;
-  if (is_warning) return log::tell(log::Level::kWarning, "auto_tunning", text, fields);
-  log::tell(log::Level::kInfo, "auto_tunning", text, fields);
+  if (is_warning) return log::write_event(log::Level::kWarning, "auto_tunning", text, fields);
+  log::write_event(log::Level::kInfo, "auto_tunning", text, fields);
 }
 
 }  // namespace
@@ -130,10 +130,10 @@ void TuningHost::perform(const agent::HearLoader& effect) {
 }
 
 void TuningHost::plan_look(std::int64_t after_ms) {
-  timer_.start(after_ms, [this] { look(); });
+  timer_.start(after_ms, [this] { look_at_file(); });
 }
 
-void TuningHost::look() {
+void TuningHost::look_at_file() {
   plan_look(kLookMs);
   if (std::exchange(is_looking_, true)) return;
   const auto look = std::make_shared<Look>(Look{.path = path_, .unsaved = std::exchange(unsaved_, {})});
@@ -141,11 +141,11 @@ void TuningHost::look() {
       "the file of the loaders' parameters", [look] { look->run(); },
       [this, look, round = rounds_] {
         is_looking_ = false;
-        if (is_running_ && round == rounds_) take(*look);
+        if (is_running_ && round == rounds_) use_look(*look);
       });
 }
 
-void TuningHost::take(const Look& look) {
+void TuningHost::use_look(const Look& look) {
   if (look.write_error != 0) {
     return stop(format("cannot write {}: {}", printable(path_), errno_text(look.write_error)));
   }
@@ -158,20 +158,20 @@ void TuningHost::take(const Look& look) {
     found.file = *config;
     found.was_read = look.was_read;
   }
-  perform(tuner_.look(found));
+  perform(tuner_.weigh_look(found));
   if (unsaved_) plan_look(0);
 }
 
 void TuningHost::perform(const tuning::NodeTuner::Effects& effects) {
   if (effects.write) unsaved_ = tuning::with_order(text_, *effects.write);
-  for (const tuning::Note& note : effects.notes) tell(note);
+  for (const tuning::Note& note : effects.notes) log_note(note);
   for (const tuning::LoaderWord& word : effects.tell) handlers_.say({.round = round_, .word = word});
 }
 
 void TuningHost::stop(const std::string& why) {
   is_stopped_ = true;
   timer_.stop();
-  tell({.what = tuning::Note::What::kNothing, .text = "nothing is changed: " + why});
+  log_note({.what = tuning::Note::What::kNothing, .text = "nothing is changed: " + why});
 }
 
 }  // namespace elastic::run

@@ -56,8 +56,8 @@ class TuningHost {
   struct Look;
 
   void plan_look(std::int64_t after_ms);
-  void look();
-  void take(const Look& look);
+  void look_at_file();
+  void use_look(const Look& look);
   void perform(const tuning::NodeTuner::Effects& effects);
   void stop(const std::string& why);
 

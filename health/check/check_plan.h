@@ -46,8 +46,8 @@ class CheckPlan {
                                           const std::vector<CheckResults>& earlier, const CheckRules& rules) const = 0;
 
   // The nodes that are not fit, by ascending rank, each with the reason ("its all-reduce failed with two others"). It
-  // is asked when all phases are over. Results that cannot be read make their node unfit. Stragglers train unless the
-  // job's rules exclude them; for a bad link between two good nodes, which is listed for the lower rank, no node is
+  // is asked when all phases are over. Results that cannot be read make their node unhealthy. Stragglers train unless
+  // the job's rules exclude them; for a bad link between two good nodes, which is listed for the lower rank, no node is
   // excluded.
   struct Unhealthy {
     enum class Kind : std::uint8_t { kFaulty, kUndetermined, kStraggler, kLink };

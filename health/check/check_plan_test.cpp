@@ -40,7 +40,7 @@ TEST_CASE("without a check a round has no phases and every node is fit") {
   CHECK(plan->unhealthy(nodes, {}).empty());
 }
 
-TEST_CASE("after an exclusion only the newcomer is checked, and without one nobody") {
+TEST_CASE("after an eviction only the newcomer is checked, and without a newcomer nobody") {
   const AskEach plan;
   const std::vector<CheckNode> first = {{"a", 8, false}, {"b", 8, false}, {"c", 8, false}};
   REQUIRE(plan.phases(first, {}) == 1);

@@ -128,7 +128,7 @@ struct NetworkCheck::Known {
     }
   }
 
-  // A GPU test that failed makes its node unfit, unless it failed in the same step on all nodes.
+  // A GPU test that failed makes its node unhealthy, unless it failed in the same step on all nodes.
   void judge_gpu_tests() {
     std::vector<GpuStanding> standings;
     for (std::size_t node = 0; node < selves.size(); ++node) {

@@ -99,7 +99,7 @@ TEST_CASE("a cluster in which all is well passes four phases, of which the last 
   }
 }
 
-TEST_CASE("each faulty node is named, whoever it met, and so is one that says itself that it is unfit") {
+TEST_CASE("each faulty node is named, whoever it met, and so is one that says itself that it is unhealthy") {
   for (int nodes = 3; nodes < 12; ++nodes) {
     for (int bad = 0; bad < nodes; ++bad) {
       CAPTURE(nodes);
@@ -139,7 +139,7 @@ TEST_CASE("a node alone looks at itself only, and nodes that have all passed bef
   CHECK(grown.plan.phases(grown.list, grown.rules) == 4);
 }
 
-TEST_CASE("what cannot be read makes its node unfit, and what nobody was asked for is of no account") {
+TEST_CASE("what cannot be read makes its node unhealthy, and what nobody was asked for is of no account") {
   for (const std::uint32_t phase : {0U, 1U, 2U}) {
     CAPTURE(phase);
     Cluster cluster(5);
@@ -309,7 +309,7 @@ TEST_CASE("a ring is made of two nodes at least, and only where it is asked for"
   CHECK(none.plan.phases(none.list, {.measures_all = true}) == 0);
 }
 
-TEST_CASE("what a node finds in a later phase stands in the report, and makes it unfit where it is fatal") {
+TEST_CASE("what a node finds in a later phase is in the report, and makes the node unhealthy where it is fatal") {
   const Finding warning{Severity::kWarning, "eth0 counted 3 errors", "eth0", "look at the cable"};
   for (const std::uint32_t phase : {1U, 2U}) {
     CAPTURE(phase);

@@ -24,8 +24,8 @@ std::string control_request(std::string_view handler) {
                 handler);
 }
 
-std::optional<ControlAnswer::Dump> ControlAnswer::take(std::string_view bytes) {
-  const auto step = reader_.take({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+std::optional<ControlAnswer::Dump> ControlAnswer::feed(std::string_view bytes) {
+  const auto step = reader_.read_bytes({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
   if (step == net::http::ResponseReader::Step::kNeedMore) return {};
   return read(step);
 }

@@ -27,7 +27,7 @@ class ControlAnswer {
   using Dump = Result<std::optional<FlightFacts>>;
 
   // Takes bytes as they have come. Nothing: there is more to come. Else it is not to be called again.
-  std::optional<Dump> take(std::string_view bytes);
+  std::optional<Dump> feed(std::string_view bytes);
   // The other side has closed the connection, and the answer ends there, or is cut off.
   Dump closed();
 

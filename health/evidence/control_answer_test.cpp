@@ -24,7 +24,7 @@ std::string answer_of(std::string_view status, std::string_view body) {
 ControlAnswer::Dump read(std::string_view text, std::size_t piece) {
   ControlAnswer answer;
   for (; !text.empty(); text.remove_prefix(std::min(piece, text.size()))) {
-    if (auto result = answer.take(text.substr(0, piece))) return std::move(*result);
+    if (auto result = answer.feed(text.substr(0, piece))) return std::move(*result);
   }
   return answer.closed();
 }

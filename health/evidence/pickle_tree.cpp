@@ -120,7 +120,7 @@ class PickleReader {
     const auto length = static_cast<std::uint32_t>(bytes_.unsigned_number(4));
     if (bytes_.is_short()) return;
     const std::size_t begins = bytes_.at();
-    bytes_.take(length);
+    bytes_.take_bytes(length);
     push_new({.kind = Kind::kText, .length = length, .bits = begins});
   }
 

@@ -18,7 +18,7 @@ bool begins_with_word(std::string_view line, std::string_view word) { return low
 
 std::string RasClient::start() const { return "CLIENT PROTOCOL 2\n"; }
 
-Result<std::string> RasClient::take(std::string_view bytes) {
+Result<std::string> RasClient::feed(std::string_view bytes) {
   std::string to_send;
   while (!bytes.empty()) {
     ELASTIC_CHECK(state_ != State::kOver);

@@ -13,7 +13,7 @@ namespace elastic::evidence {
 inline constexpr std::size_t kRasLineBytes = 1024;
 
 // A client's side of NCCL's RAS protocol (CLIENT PROTOCOL 2: NCCL 2.24 to 2.30), as values: whoever has a connection to
-// NCCL_RAS_ADDR sends what start() and take() return, and gives what arrives. One client asks once.
+// NCCL_RAS_ADDR sends what start() and feed() return, and gives what arrives. One client asks once.
 class RasClient {
  public:
   // Seconds that RAS itself may wait for each of its processes.
@@ -23,7 +23,7 @@ class RasClient {
   std::string start() const;
   // Takes bytes as they have come, and returns what to send next, which may be nothing. Fails if this is no RAS, if it
   // refuses to report, and above the bounds of a report; then there is nothing more to ask.
-  Result<std::string> take(std::string_view bytes);
+  Result<std::string> feed(std::string_view bytes);
   // The other side has closed the connection: this ends a report. Fails if it has not begun. A report that broke off
   // is told by whoever reads it.
   Result<std::string> closed();

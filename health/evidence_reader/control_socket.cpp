@@ -130,14 +130,14 @@ void ControlSocket::go_on(Question& question) {
     const ssize_t count = recv(question.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
-    if (count <= 0) return take(question, question.answer.closed());
-    if (auto dump = question.answer.take({piece.data(), static_cast<std::size_t>(count)})) {
-      return take(question, *std::move(dump));
+    if (count <= 0) return keep_dump(question, question.answer.closed());
+    if (auto dump = question.answer.feed({piece.data(), static_cast<std::size_t>(count)})) {
+      return keep_dump(question, *std::move(dump));
     }
   }
 }
 
-void ControlSocket::take(Question& question, ControlAnswer::Dump dump) {
+void ControlSocket::keep_dump(Question& question, ControlAnswer::Dump dump) {
   question.socket = UniqueFd();
   if (dump) {
     question.dump = *std::move(dump);

@@ -43,7 +43,7 @@ class ControlSocket {
     std::optional<FlightFacts> dump = {};
   };
   void go_on(Question& question);
-  void take(Question& question, ControlAnswer::Dump dump);
+  void keep_dump(Question& question, ControlAnswer::Dump dump);
 
   bool is_asked_ = false;
   std::array<Question, kRecorderHandlers.size()> questions_;

@@ -98,7 +98,7 @@ std::expected<RasReport, Failure> report_of(const process::SocketAddress& addres
       if (!report) return std::unexpected(Failure{hang::Source::kLost, report.error().reason});
       return std::move(*report);
     }
-    auto next = client.take({piece.data(), static_cast<std::size_t>(count)});
+    auto next = client.feed({piece.data(), static_cast<std::size_t>(count)});
     if (!next) return std::unexpected(Failure{.why = next.error().reason});
     to_send = std::move(*next);
   }

@@ -94,7 +94,7 @@ TEST_CASE("every row of the GPUs' table has a name of its own, says when it is t
   }
 }
 
-TEST_CASE("a GPU that is lost makes its node unfit, and nothing else is said of it") {
+TEST_CASE("a GPU that is lost makes its node unhealthy, and nothing else is said of it") {
   check_only(changed([](GpuFacts& gpu) { gpu = {.index = 1, .lost = true, .ecc_uncorrectable = 5}; }), GpuRule::kLost,
              "its driver cannot reach it any more", "GPU 1");
   check_only(judge_gpus(good_gpus(), {good_gpu(0)}, kTwoWorkers), GpuRule::kLost,
@@ -102,7 +102,7 @@ TEST_CASE("a GPU that is lost makes its node unfit, and nothing else is said of 
   CHECK(threshold(GpuRule::kLost).severity == Severity::kFatal);
 }
 
-TEST_CASE("a GPU that needs a reset, has uncorrectable errors or could not remap a row is unfit") {
+TEST_CASE("a GPU that needs a reset, has uncorrectable errors or could not remap a row is unhealthy") {
   check_only(changed([](GpuFacts& gpu) { gpu.needs_reset = true; }), GpuRule::kNeedsReset, "it needs a reset");
   check_only(always([](GpuFacts& gpu) { gpu.ecc_uncorrectable = 1; }), GpuRule::kEcc,
              "1 uncorrectable ECC error since the last reset, wanted 0");
@@ -116,7 +116,7 @@ TEST_CASE("a GPU that needs a reset, has uncorrectable errors or could not remap
   CHECK(threshold(GpuRule::kRemapPending).severity == Severity::kWarning);
 }
 
-TEST_CASE("30 % of a GPU's memory in use before the check makes its node unfit, and who has it is named") {
+TEST_CASE("30 % of a GPU's memory in use before the check makes its node unhealthy, and who has it is named") {
   const auto used = [](std::uint64_t gib) { return [=](GpuFacts& gpu) { gpu.memory_used_bytes = gib * kGib; }; };
   CHECK(always(used(23)).empty());
   check_only(always(used(24)), GpuRule::kMemoryUsed,
@@ -240,7 +240,7 @@ TEST_CASE("persistence mode and MIG are notes, told once for all GPUs that have 
   CHECK(threshold(GpuRule::kMig).severity == Severity::kNote);
 }
 
-TEST_CASE("a fabric that is not ready is a warning, one that has failed makes the node unfit") {
+TEST_CASE("a fabric that is not ready is a warning, one that has failed makes the node unhealthy") {
   const auto fabric = [](int state, int status) {
     return changed([=](GpuFacts& gpu) {
       gpu.fabric_state = state;
@@ -296,7 +296,7 @@ TEST_CASE("only GPUs that the workers will use are judged, by whichever of their
   CHECK(judge_gpus(good_gpus(), {good_gpu(0)}, {.nproc = 1, .visible = 1, .used = {{"GPU-0", ""}}}).empty());
 }
 
-TEST_CASE("an Xid since the job began makes a GPU unfit where it says so, one of a program says nothing") {
+TEST_CASE("an Xid since the job began makes a GPU unhealthy where it says so, one of a program says nothing") {
   for (const int number : {48, 62, 64, 74, 79, 95, 119, 120}) {
     CAPTURE(number);
     const auto findings = xid_findings("", xid_line(number), {});

@@ -46,7 +46,7 @@ TEST_CASE("rule 1: a node whose session is lost is at fault, whatever its last f
   CHECK(verdict.without_evidence.text() == "2-3");
 }
 
-TEST_CASE("rule 1: where most nodes are lost, it may be this side that is cut off, and nobody is blamed") {
+TEST_CASE("rule 1: where most nodes are lost, it may be this side that is cut off, and nobody is named") {
   HungJob job(3, 1);
   job.facts.nodes[1].lost = job.facts.nodes[2].lost = "its connection was reset";
   CHECK(in_short(job) == "1 none nobody");
@@ -190,7 +190,7 @@ TEST_CASE("rule 5: of a rank that waits in the store itself it is told for which
   CHECK(verdict.culprits[0].why == "it has not come to init_process_group, and waits in the store for the key mine");
 }
 
-TEST_CASE("rule 5: where most ranks have not come, none of them is blamed, and neither is one that is gone") {
+TEST_CASE("rule 5: where most ranks have not come, none of them is named, and neither is one that is gone") {
   HungJob job(3, 1);
   job.facts.nodes[0].store = StoreFacts{.absent = RankRuns::of({1, 2}), .waiting = RankRuns::of({0})};
   CHECK(in_short(job) == "5 none nobody");
@@ -301,14 +301,14 @@ TEST_CASE("rule 7: the ranks of one node may be behind together, if they are few
   CHECK(in_short(job) == "7 soft 2,3");
 }
 
-TEST_CASE("rule 7: a rank behind that stands in a collective waits where nobody has counted, and is not blamed") {
+TEST_CASE("rule 7: a rank behind that stands in a collective waits where nobody has counted, and is not named") {
   HungJob job(4, 1);
   job.record(9);
   job.let_lag(2);
   CHECK(in_short(job) == "11 none nobody");
 }
 
-TEST_CASE("rule 7: where stacks are read, a rank behind whose own stack is lost is not blamed") {
+TEST_CASE("rule 7: where stacks are read, a rank behind whose own stack is lost is not named") {
   HungJob job(4, 1);
   job.record(9);
   job.let_lag(2);
@@ -318,7 +318,7 @@ TEST_CASE("rule 7: where stacks are read, a rank behind whose own stack is lost 
   CHECK(in_short(job) == "7 soft 2");
 }
 
-TEST_CASE("rule 7: who waits for a rank of which nothing is known is not blamed for what that one does") {
+TEST_CASE("rule 7: a rank that waits for one of which nothing is known is not named for what that one does") {
   // dp pairs {0,2} {1,3}; tp pairs {0,1} {2,3}. Rank 3 is the culprit; rank 2 waits for it, and rank 0 for rank 2.
   HungJob job(4, 1);
   for (NodeFacts& node : job.facts.nodes) {
@@ -368,7 +368,8 @@ TEST_CASE("rule 8: where the recorder of one rank is of no use and groups do not
   CHECK(in_short(job) == "8 soft 1");
 }
 
-TEST_CASE("rule 8: who has launched what the others wait in is not blamed, whatever is not known of another rank") {
+TEST_CASE(
+    "rule 8: a rank that has launched what the others wait in is not named, whatever is not known of another one") {
   HungJob job(4, 1);
   job.put(1, kLoadsBatch);
   for (NodeFacts& node : job.facts.nodes) {
@@ -392,7 +393,7 @@ TEST_CASE("rule 8: one rank that stands elsewhere than all others, which are in 
         "data.py:88)");
 }
 
-TEST_CASE("rule 8: halves blame nobody, and neither do more than a tenth of many") {
+TEST_CASE("rule 8: of halves nobody is named, and neither of more than a tenth of many") {
   HungJob two(2, 1);
   two.put(1, kLoadsBatch);
   CHECK(in_short(two) == "11 none nobody");
@@ -404,7 +405,7 @@ TEST_CASE("rule 8: halves blame nobody, and neither do more than a tenth of many
   CHECK(in_short(twenty) == "11 none nobody");
 }
 
-TEST_CASE("rule 8: ranks of two nodes at different places blame nobody: one may wait for the other") {
+TEST_CASE("rule 8: of ranks of two nodes at different places nobody is named: one may wait for the other") {
   HungJob job(20, 1);
   job.put(3, kLoadsBatch);
   job.put(4, stack_in("read_result", "pipe.py"));
@@ -521,7 +522,7 @@ TEST_CASE(
 
 // --- 11: unknown ---
 
-TEST_CASE("rule 11: without evidence nobody is blamed, and it is said of whom it is missing") {
+TEST_CASE("rule 11: without evidence nobody is named, and it is said of whom it is missing") {
   HungJob job(4, 1);
   job.put(2, stack_in("train_step"));
   job.put(3, stack_in("train_step"));

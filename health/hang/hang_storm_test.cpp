@@ -78,7 +78,7 @@ TEST_CASE("worlds of three to a hundred ranks, any part of the evidence lost: ri
   }
 }
 
-TEST_CASE("a job in which no node is at fault blames none, whatever part of the evidence is lost") {
+TEST_CASE("no node is named in a job in which none is at fault, whatever part of the evidence is lost") {
   for (std::uint64_t seed = 0; seed < 1'200; ++seed) {
     TestRandom random(seed);
     HungJob job(3 + Storm::pick(random, 12), 1 + Storm::pick(random, 4));

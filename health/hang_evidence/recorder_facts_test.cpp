@@ -166,7 +166,7 @@ TEST_CASE("a send or receive that is not over waits for its partner, a rank of t
   CHECK(recorder_facts_of(Recorders{dump(2, {known})}, 8).group_facts.size() == 1);
 }
 
-TEST_CASE("a rank that waits for a message from somebody unknown says nothing, so that it is not blamed elsewhere") {
+TEST_CASE("a rank that waits for a message from somebody unknown says nothing, so that it is not named elsewhere") {
   const FlightGroup known = receiving(group(4, true, "7", "undefined"));
   const NodeFacts facts = recorder_facts_of(Recorders{dump(1, {group(3, true), known})}, 8);
   CHECK(facts.group_facts.empty());

@@ -27,7 +27,7 @@ struct JudgeSettings {
 
 enum class Fitness {
   kFit,
-  kFaulty,        // it is unfit by itself, or all its tests failed and one was with a node that is known to be good
+  kFaulty,        // it is unhealthy by itself, or all its tests failed and one was with a node that is known to be good
   kUndetermined,  // all its tests failed, none of them with a node that is known to be good
 };
 

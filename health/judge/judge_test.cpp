@@ -131,7 +131,7 @@ TEST_CASE("one node is what it is by itself") {
   CHECK(judgement.nodes[0].why == "its product was wrong");
 }
 
-TEST_CASE("a bad link between two good nodes is a link, and no node is to blame") {
+TEST_CASE("a bad link between two good nodes is a link, and no node is at fault") {
   const Checked checked({.nodes = 6, .bad_links = {{2, 3}}});
   CHECK(checked.all(Fitness::kFit).size() == 6);
   REQUIRE(checked.judgement.bad_links.size() == 1);
@@ -180,7 +180,7 @@ TEST_CASE("times of failed nodes are in no median: many that fail hide no stragg
   CHECK(checked.judgement.slow_links.empty());
 }
 
-TEST_CASE("a slow way between nodes that are fast with others is a link; of two slow ones nobody is blamed at random") {
+TEST_CASE("a slow way between nodes that are fast with others is a link; of two slow ones nobody is named at random") {
   const auto fast = [](int low, int high) { return PairTest{.low = low, .high = high, .passed = true, .time_ms = 5}; };
   const auto slow = [](int low, int high) { return PairTest{.low = low, .high = high, .passed = true, .time_ms = 50}; };
   const std::vector<NodeFigures> nodes(6);

@@ -56,8 +56,8 @@ std::vector<Group> neighbours(int nodes, const Racks& racks = {});
 // where there is one, and of the same rack where there is one. Where there are more suspects than good nodes, a good
 // node meets two. All others, good nodes and suspects for which no good node is left, meet the fastest with the
 // slowest, of another rack where there is one; of an odd number the middle one joins the last pair. Within a group the
-// good or faster node is first. Nodes that are unfit by themselves are in no group. `facts`: by node rank; `first`: the
-// tests of the first stage.
+// good or faster node is first. Nodes that are unhealthy by themselves are in no group. `facts`: by node rank; `first`:
+// the tests of the first stage.
 std::vector<Group> second_stage(const std::vector<StageFacts>& facts, const std::vector<PairTest>& first,
                                 const Racks& racks = {});
 

@@ -81,7 +81,7 @@ TEST_CASE("more suspects than good nodes: a good one meets two, and the rest eac
   CHECK(second_stage(facts, first) == Groups{{1, 2, 4}, {0, 3, 5}, {6, 7}});
 }
 
-TEST_CASE("who is unfit by itself meets nobody; without any good node suspects meet each other anew") {
+TEST_CASE("a node that is unhealthy by itself meets nobody; without any good node suspects meet each other anew") {
   std::vector<StageFacts> facts = passed({1, 2, 3});
   facts[1].is_fit_by_itself = false;
   CHECK(second_stage(facts, {}) == Groups{{0, 2}});

@@ -132,7 +132,7 @@ struct SelfResult {
   std::uint16_t master_port = 0;
   std::optional<GpuVersions> gpu = {};
   std::optional<GpuFigures> gpu_figures = {};
-  std::optional<GpuFailure> gpu_failure = {};  // the first one; a GPU's own fault is told as `unfit` instead
+  std::optional<GpuFailure> gpu_failure = {};  // the first one; a GPU's own fault is told as `unhealthy` instead
   bool operator==(const SelfResult&) const = default;
   static void fields(auto& io, auto& v) {
     io.must("port", v.port);

@@ -37,7 +37,8 @@ void make_unhealthy(GpuLook& out, std::string why) {
   if (out.unhealthy.empty()) out.unhealthy = std::move(why);
 }
 
-// A GPU's own fault makes the node unfit. Whether another failure does is decided when all nodes' results are known.
+// A GPU's own fault makes the node unhealthy. Whether another failure does is decided when all nodes' results are
+// known.
 void note_failure(GpuLook& out, GpuStep step, const GatherFailure& failure) {
   if (failure.is_defect) return make_unhealthy(out, failure.why);
   if (!out.failure) out.failure = GpuFailure{.step = step, .why = failure.why};
@@ -146,7 +147,7 @@ GpuNode::Answers GpuNode::ask_all(const std::string& line, const Deadline& deadl
   return probes_->ask(std::vector<std::string>(opened_.size(), line), deadline);
 }
 
-GpuLook GpuNode::look() {
+GpuLook GpuNode::run_self_tests() {
   GpuLook out;
   if (settings_.gpus == 0 || !start(out)) return out;
   // NVML is asked before our probes use memory of a GPU.

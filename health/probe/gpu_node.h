@@ -68,9 +68,9 @@ class GpuNode {
   explicit GpuNode(GpuSettings settings) : settings_(std::move(settings)), xids_(settings_.root, settings_.began_us) {}
 
   // The tests of kSelfPhase. Must be called once, before anything else.
-  GpuLook look();
+  GpuLook run_self_tests();
 
-  // Findings by Xids that the kernel has logged since look() or the last call.
+  // Findings by Xids that the kernel has logged since run_self_tests() or the last call.
   std::vector<Finding> look_again();
 
   // The all-gather with the GPUs of the node at the other end of `socket`, a stream socket that is used for nothing

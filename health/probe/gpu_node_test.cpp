@@ -73,7 +73,7 @@ const std::string kFails = R"(say '{"failed":"boom"}')";
 struct Two {
   Two(const Program& leader, const Program& follower)
       : nodes{GpuNode(leader.settings(1)), GpuNode(follower.settings(1))} {
-    for (GpuNode& node : nodes) REQUIRE(node.look().unavailable == "");
+    for (GpuNode& node : nodes) REQUIRE(node.run_self_tests().unavailable == "");
   }
   using Result = std::expected<GpuPairFigures, GatherFailure>;
   std::pair<Result, Result> meet() {
@@ -137,7 +137,7 @@ TEST_CASE("a probe that was ended for another's failure is there again in the ne
 TEST_CASE("a node that is gone ends the all-gather of the other") {
   const Program waits("wait");
   GpuNode node(waits.settings(1));
-  REQUIRE(node.look().unavailable == "");
+  REQUIRE(node.run_self_tests().unavailable == "");
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
   const UniqueFd ours(ends[0]);
@@ -152,18 +152,19 @@ TEST_CASE("a node that is gone ends the all-gather of the other") {
 
 TEST_CASE("of a node's own GPUs one that fails ends the all-gather of all, and is named") {
   const Program program("case $line in *rank=1*) " + kFails + " ;; *) wait ;; esac");
-  const GpuLook look = GpuNode(program.settings(3)).look();
+  const GpuLook look = GpuNode(program.settings(3)).run_self_tests();
   REQUIRE(look.failure);
   CHECK(look.failure->step == GpuStep::kGather);
   CHECK(look.failure->why == "the all-gather of its own GPUs over NCCL failed: GPU 1: boom");
   CHECK(look.unhealthy == "");
 }
 
-TEST_CASE("what is a GPU's own fault makes its node unfit, a call that fails is only told") {
-  const GpuLook failed = GpuNode(Program(kPasses, R"(say '{"failed":"no handle"}')").settings(1)).look();
+TEST_CASE("what is a GPU's own fault makes its node unhealthy, a call that fails is only told") {
+  const GpuLook failed = GpuNode(Program(kPasses, R"(say '{"failed":"no handle"}')").settings(1)).run_self_tests();
   CHECK(failed.failure == GpuFailure{GpuStep::kCompute, "GPU 0: no handle"});
   CHECK(failed.unhealthy == "");
-  const GpuLook wrong = GpuNode(Program(kPasses, R"(say '{"failed":"it is wrong","defect":true}')").settings(1)).look();
+  const GpuLook wrong =
+      GpuNode(Program(kPasses, R"(say '{"failed":"it is wrong","defect":true}')").settings(1)).run_self_tests();
   CHECK(!wrong.failure);
   CHECK(wrong.unhealthy == "GPU 0: it is wrong");
 }

@@ -65,7 +65,7 @@ SelfResult self_result(Means& means, const ProbeSettings& settings) {
   compute();
   const auto fatal = std::ranges::find(self.findings, Severity::kFatal, &Finding::severity);
   if (fatal != self.findings.end()) self.unhealthy = fatal->what;
-  add(self, means.gpus.look());
+  add(self, means.gpus.run_self_tests());
   return self;
 }
 

@@ -26,7 +26,7 @@ struct ProbeSettings {
   ExternalProbe external = {};  // makes the tests of two nodes instead of the exchange
   GpuSettings gpu = {};         // GPUs are tested beside the exchange
   // Returns the findings about the host that were not returned before. Called at the end of each phase in which this
-  // node does something; may be empty. A fatal finding makes the host unfit.
+  // node does something; may be empty. A fatal finding makes the host unhealthy.
   std::function<std::vector<Finding>()> look_at_host = {};
   bool mock_error = false;  // DLRover's MOCK_ERR_RANK: each test is made and then reported as failed
 };

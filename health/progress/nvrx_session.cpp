@@ -35,7 +35,7 @@ Phase phase_of_section(std::string_view name) {
   return Phase::kUnknown;
 }
 
-NvrxSession::Answer NvrxSession::take(std::string_view bytes, const OnWord& on_word) {
+NvrxSession::Answer NvrxSession::feed(std::string_view bytes, const OnWord& on_word) {
   waiting_.append(bytes);
   Answer answer;
   std::size_t at = 0;

@@ -36,7 +36,7 @@ class NvrxSession {
     std::string problem;  // not empty: the client is not understood; the connection ends behind the bytes
   };
   // Takes what has arrived.
-  Answer take(std::string_view bytes, const std::function<void(const NvrxWord&)>& on_word);
+  Answer feed(std::string_view bytes, const std::function<void(const NvrxWord&)>& on_word);
 
  private:
   using OnWord = std::function<void(const NvrxWord&)>;

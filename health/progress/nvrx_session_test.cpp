@@ -22,7 +22,7 @@ struct Talk {
   std::vector<NvrxWord> words = {};
 
   NvrxSession::Answer say_bytes(const std::string& sent) {
-    return session.take(sent, [this](const NvrxWord& word) { words.push_back(word); });
+    return session.feed(sent, [this](const NvrxWord& word) { words.push_back(word); });
   }
   std::string say(const std::string& pickle) { return say_bytes(framed(pickle)).bytes; }
 };

@@ -79,7 +79,7 @@ class ObjectReader {
   void step(std::uint8_t opcode) {
     switch (opcode) {
       case kProto: return protocol();
-      case kFrame: return void(bytes_.take(8));
+      case kFrame: return void(bytes_.take_bytes(8));
       case kNone: return push({.kind = Kind::kNone, .held = {}});
       case kNewTrue: return push({.kind = Kind::kBool, .bits = 1, .held = {}});
       case kNewFalse: return push({.kind = Kind::kBool, .held = {}});
@@ -157,7 +157,7 @@ class ObjectReader {
 
   void push_text(Kind kind, std::size_t length_bytes) {
     const std::uint64_t length = bytes_.unsigned_number(length_bytes);
-    push({.kind = kind, .text = std::string(bytes_.take(length)), .held = {}});
+    push({.kind = kind, .text = std::string(bytes_.take_bytes(length)), .held = {}});
   }
 
   // How many values are above the last mark.

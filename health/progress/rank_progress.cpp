@@ -27,12 +27,12 @@ void RankProgress::appended(Stream stream, std::string_view bytes, bool follows_
 void RankProgress::take_line(std::string_view line, std::int64_t now_ms) {
   if (pattern_) {
     const auto step = pattern_->step_in(line);
-    if (step) take({.source = Source::kPattern, .step = step, .position = *step}, now_ms);
+    if (step) note_step({.source = Source::kPattern, .step = step, .position = *step}, now_ms);
     return;
   }
   if (std::ranges::none_of(line, is_digit)) return;
-  if (const auto known = read_step_line(line)) return take(*known, now_ms);
-  if (const auto step = rising_.take(line)) {
+  if (const auto known = read_step_line(line)) return note_step(*known, now_ms);
+  if (const auto step = rising_.note_line(line)) {
     beat({.source = Source::kLines, .step = step, .position = *step}, now_ms);
   }
 }
@@ -58,7 +58,7 @@ void RankProgress::has_metrics(std::string_view text, std::int64_t now_ms) {
   const auto file = read_metrics_file(text);
   if (!file) return;
   metrics_ = file;
-  take({.source = Source::kMetrics, .step = file->step, .position = file->step, .phase = Phase::kTrain}, now_ms);
+  note_step({.source = Source::kMetrics, .step = file->step, .position = file->step, .phase = Phase::kTrain}, now_ms);
 }
 
 void RankProgress::heard(const NvrxWord& word, std::int64_t now_ms) {
@@ -72,7 +72,7 @@ void RankProgress::heard(const NvrxWord& word, std::int64_t now_ms) {
   if (!has_shown_) source_ = Source::kNvrx;
 }
 
-void RankProgress::take(const StepLine& line, std::int64_t now_ms) {
+void RankProgress::note_step(const StepLine& line, std::int64_t now_ms) {
   if (rises(line)) beat(line, now_ms);
 }
 

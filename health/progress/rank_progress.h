@@ -60,7 +60,7 @@ class RankProgress {
   };
 
   void take_line(std::string_view line, std::int64_t now_ms);
-  void take(const StepLine& line, std::int64_t now_ms);
+  void note_step(const StepLine& line, std::int64_t now_ms);
   bool rises(const StepLine& line);
   bool may_show(const StepLine& line, std::int64_t now_ms) const;
   void beat(const StepLine& line, std::int64_t now_ms);

@@ -73,7 +73,7 @@ RisingLines::Kind& RisingLines::kind_of(const Line& line, std::string_view text)
   return oldest;
 }
 
-std::optional<std::int64_t> RisingLines::take(std::string_view text) {
+std::optional<std::int64_t> RisingLines::note_line(std::string_view text) {
   const Line line = read(text);
   if (line.size == 0) return {};
   Kind& kind = kind_of(line, text);

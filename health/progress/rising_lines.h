@@ -14,7 +14,7 @@ namespace elastic::progress {
 class RisingLines {
  public:
   // Takes one line. Returns its number at the third rise in a row, and at each one after that.
-  std::optional<std::int64_t> take(std::string_view line);
+  std::optional<std::int64_t> note_line(std::string_view line);
 
  private:
   static constexpr std::size_t kNumbers = 4;  // so many numbers of a line are looked at, from the left

@@ -12,7 +12,7 @@ namespace {
 // The steps that are seen in these lines; -1 for a line without one.
 std::vector<std::int64_t> steps(RisingLines& rising, const std::vector<std::string>& lines) {
   std::vector<std::int64_t> out;
-  for (const std::string& line : lines) out.push_back(rising.take(line).value_or(-1));
+  for (const std::string& line : lines) out.push_back(rising.note_line(line).value_or(-1));
   return out;
 }
 
@@ -25,7 +25,7 @@ std::vector<std::string> repeated(const std::string& before, const std::string& 
 bool sees_any(const std::vector<std::string>& lines) {
   RisingLines rising;
   bool seen = false;
-  for (const std::string& line : lines) seen = rising.take(line).has_value() || seen;
+  for (const std::string& line : lines) seen = rising.note_line(line).has_value() || seen;
   return seen;
 }
 
@@ -73,9 +73,10 @@ TEST_CASE("other lines between do not matter, and more kinds of lines than are r
   RisingLines rising;
   std::vector<std::int64_t> seen;
   for (int i = 1; i <= 6; ++i) {
-    for (char c = 'a'; c < 'k'; ++c) CHECK_FALSE(rising.take(std::string(1, c) + " constant 5"));
-    seen.push_back(rising.take("at item " + std::to_string(i)).value_or(-1));
+    for (char c = 'a'; c < 'k'; ++c) CHECK_FALSE(rising.note_line(std::string(1, c) + " constant 5"));
+    seen.push_back(rising.note_line("at item " + std::to_string(i)).value_or(-1));
   }
   CHECK(seen == std::vector<std::int64_t>{-1, -1, -1, 4, 5, 6});
-  for (int i = 0; i < 10'000; ++i) CHECK_FALSE(rising.take(std::string(static_cast<std::size_t>(i % 200), 'x') + " 1"));
+  for (int i = 0; i < 10'000; ++i)
+    CHECK_FALSE(rising.note_line(std::string(static_cast<std::size_t>(i % 200), 'x') + " 1"));
 }

@@ -6,7 +6,7 @@
 
 using namespace elastic::health;
 
-TEST_CASE("DLRover's lines of a check, byte by byte, a round for each stage") {
+TEST_CASE("DLRover's lines of a check are written byte by byte, a round for each stage") {
   const HealthReport report{
       .nodes = {{.rank = 0, .compute_ms = 3}, {.rank = 1, .compute_ms = 3.0004}, {.rank = 2}, {.rank = 3}},
       .pairs = {{.low = 0, .high = 1, .stage = 1},

@@ -95,7 +95,7 @@ ProcessLook Onlooker::kernel_look(int pid) {
   return look;
 }
 
-ProcessLook Onlooker::look(int pid, UniqueFd memory, int error) {
+ProcessLook Onlooker::read_process(int pid, UniqueFd memory, int error) {
   ProcessLook look = kernel_look(pid);
   if (!look.problem.empty()) return look;
   if (!memory) {

@@ -21,7 +21,7 @@ class Onlooker {
 
   // The same, and Python's stacks. `memory` is /proc/PID/mem, or nothing where it may not be opened; `error` is the
   // errno of that.
-  ProcessLook look(int pid, UniqueFd memory, int error);
+  ProcessLook read_process(int pid, UniqueFd memory, int error);
 
  private:
   using Found = std::optional<PythonInFile>;

@@ -113,7 +113,8 @@ int run_reader_process() {
     ProcessLook first = Onlooker::kernel_look(question.pid);
     if (!confined) first.problem = "its memory is not read: " + confined.error().text();
     if (!say(channel, first, !confined)) return 0;
-    if (confined && !say(channel, onlooker.look(question.pid, std::move(memory), question.error), true)) return 0;
+    if (confined && !say(channel, onlooker.read_process(question.pid, std::move(memory), question.error), true))
+      return 0;
   }
 }
 

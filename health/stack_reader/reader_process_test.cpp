@@ -22,7 +22,7 @@ TEST_CASE("a line that is no answer of the reader is refused") {
 }
 
 TEST_CASE("a process that is no Python process is looked at as the kernel has it") {
-  const ProcessLook look = Onlooker().look(getpid(), UniqueFd(), EMFILE);
+  const ProcessLook look = Onlooker().read_process(getpid(), UniqueFd(), EMFILE);
   CHECK(look.problem == "its memory cannot be opened: Too many open files");
   REQUIRE(look.threads.size() == 1);
   CHECK(look.threads[0].wait == "running");

@@ -81,7 +81,7 @@ Groups grouped(const std::vector<RankLook>& looks) {
   }
   Gathering gathering(SIZE_MAX);
   gathering.add(std::move(found), "");
-  return gathering.take();
+  return gathering.take_groups();
 }
 
 void Gathering::add(Groups of_node, const std::string& node) {
@@ -125,7 +125,7 @@ void Gathering::add(StackGroup group) {
   add_count(known.torn, group.torn);
 }
 
-Groups Gathering::take() {
+Groups Gathering::take_groups() {
   put_in_order(all_.groups);
   places_.clear();
   return std::exchange(all_, {});

@@ -79,7 +79,7 @@ class Gathering {
   // Adds what a node tells; its members get its name.
   void add(Groups of_node, const std::string& node);
   // All of it, the odd ones first.
-  Groups take();
+  Groups take_groups();
 
  private:
   bool has_room(std::size_t bytes);

@@ -62,7 +62,7 @@ TEST_CASE("what several nodes tell is merged, and each member keeps its node") {
   Gathering gathering(1 << 20);
   gathering.add(grouped({worker(0, "wait"), worker(1, "wait")}), "a");
   gathering.add(grouped({worker(2, "wait"), worker(3, "load")}), "b");
-  CHECK(told(gathering.take()) == Lines{"worker b3: load", "worker a0, a1, b2: wait"});
+  CHECK(told(gathering.take_groups()) == Lines{"worker b3: load", "worker a0, a1, b2: wait"});
 }
 
 TEST_CASE("of what very many nodes tell there is only so much, and what is left out is counted") {
@@ -71,7 +71,7 @@ TEST_CASE("of what very many nodes tell there is only so much, and what is left 
   for (int node = 0; node < 2000; ++node) {
     gathering.add(grouped({worker(2 * node, "wait"), worker(2 * node + 1, format("f{}", node))}), format("n{}", node));
   }
-  const Groups all = gathering.take();
+  const Groups all = gathering.take_groups();
   CHECK(text_of(all, SIZE_MAX).size() < 2 * kBytes);
   CHECK(all.left_out > 0);
   CHECK(all.more_members > 0);

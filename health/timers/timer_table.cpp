@@ -7,7 +7,7 @@
 
 namespace elastic::timers {
 
-bool TimerTable::take(const TimerRequest& request, std::int64_t wall_ms, std::int64_t now_ms) {
+bool TimerTable::note_request(const TimerRequest& request, std::int64_t wall_ms, std::int64_t now_ms) {
   const std::pair<std::int64_t, std::string> key{request.pid, request.scope};
   if (!request.expires_ms) {
     timers_.erase(key);

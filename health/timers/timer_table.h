@@ -30,7 +30,7 @@ class TimerTable {
  public:
   // What somebody has said, at the Unix time `wall_ms`; `now_ms` is the same moment by the caller's monotonic clock.
   // False if there is no room for a further timer (limits::kFileTimers), and it is passed over.
-  bool take(const TimerRequest& request, std::int64_t wall_ms, std::int64_t now_ms);
+  bool note_request(const TimerRequest& request, std::int64_t wall_ms, std::int64_t now_ms);
 
   // The processes of which a timer has expired, by pid. All timers of such a process are gone then.
   std::vector<Expired> take_expired(std::int64_t now_ms);

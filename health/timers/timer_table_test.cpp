@@ -16,9 +16,9 @@ constexpr std::int64_t kWallMs = 1'764'269'873'000;
 // A table whose clock stands at 0 while the host's stands at kWallMs.
 struct Table : TimerTable {
   bool set(std::int64_t pid, const std::string& scope, std::int64_t after_ms, int signal = 9) {
-    return take({.pid = pid, .scope = scope, .expires_ms = kWallMs + after_ms, .signal = signal}, kWallMs, 0);
+    return note_request({.pid = pid, .scope = scope, .expires_ms = kWallMs + after_ms, .signal = signal}, kWallMs, 0);
   }
-  void release(std::int64_t pid, const std::string& scope) { take({.pid = pid, .scope = scope}, kWallMs, 0); }
+  void release(std::int64_t pid, const std::string& scope) { note_request({.pid = pid, .scope = scope}, kWallMs, 0); }
 };
 
 using All = std::vector<Expired>;
@@ -80,9 +80,10 @@ TEST_CASE("of several timers of a process the first one that wants a signal coun
 
 TEST_CASE("a clock of the host that is set changes no timer") {
   Table table;
-  table.take({.pid = 7, .scope = "load", .expires_ms = kWallMs + 100, .signal = 9}, kWallMs, 5000);
+  table.note_request({.pid = 7, .scope = "load", .expires_ms = kWallMs + 100, .signal = 9}, kWallMs, 5000);
   constexpr std::int64_t kDayMs = 24 * 3'600'000;
-  table.take({.pid = 8, .scope = "load", .expires_ms = kWallMs + kDayMs + 300, .signal = 9}, kWallMs + kDayMs, 5000);
+  table.note_request({.pid = 8, .scope = "load", .expires_ms = kWallMs + kDayMs + 300, .signal = 9}, kWallMs + kDayMs,
+                     5000);
   CHECK(table.next_ms() == 5100);
   CHECK(table.take_expired(5299).size() == 1);
   CHECK(table.take_expired(5300).size() == 1);

@@ -5,7 +5,7 @@
 
 namespace elastic::tuning {
 
-void LearningRate::take(const ParalConfig& file) {
+void LearningRate::adopt_file(const ParalConfig& file) {
   if (file.learning_rate <= 0 || !file.batch) return;
   version_ = std::max(version_, file.optimizer_version);
   const auto is = [](double left, double right) { return std::abs(left - right) <= 1e-9 * right; };

@@ -12,7 +12,7 @@ namespace elastic::tuning {
 class LearningRate {
  public:
   // What we have not written ourselves is a script's, for the batch size with which it stands in the file.
-  void take(const ParalConfig& file);
+  void adopt_file(const ParalConfig& file);
   // What the file is to say with this batch size; nothing: what it says already, or no script has said any.
   std::optional<Order::Optimizer> order(std::int64_t batch);
 

@@ -43,7 +43,7 @@ void LoaderFollower::end_round() {
   told_.reset();
 }
 
-void LoaderFollower::told(const ChosenValues& values) {
+void LoaderFollower::follow_values(const ChosenValues& values) {
   if (!values.are_sound()) return;
   told_ = values;
   if (values.are_there()) held_ = without_trial(values);
@@ -80,19 +80,19 @@ Order LoaderFollower::order() {
   return order;
 }
 
-LoaderFollower::Effects LoaderFollower::look(std::int64_t now_ms, const std::optional<ParalConfig>& file, bool was_read,
-                                             std::optional<std::uint64_t> free_bytes) {
+LoaderFollower::Effects LoaderFollower::look_at_file(std::int64_t now_ms, const std::optional<ParalConfig>& file,
+                                                     bool was_read, std::optional<std::uint64_t> free_bytes) {
   Effects out;
   if (!is_running_) return out;
   if (file) {
-    rate_.take(*file);
+    rate_.adopt_file(*file);
     version_ = std::max(version_, file->version);
     for (std::size_t i = 0; !has_written_ && i < kCount; ++i) starts_[i] = said(*file)[i];
   }
   hold_file(file, out);
   if (!out.write && awaits_reader_ && was_read && file && is_as_wanted(*file)) awaits_reader_ = false;
   if (!awaits_reader_ && !is_to_write_) read_ = chosen_.version;
-  tell(now_ms, free_bytes, out);
+  tell_if_new(now_ms, free_bytes, out);
   return out;
 }
 
@@ -114,7 +114,7 @@ void LoaderFollower::hold_file(const std::optional<ParalConfig>& file, Effects& 
   }
 }
 
-void LoaderFollower::tell(std::int64_t now_ms, std::optional<std::uint64_t> free_bytes, Effects& out) {
+void LoaderFollower::tell_if_new(std::int64_t now_ms, std::optional<std::uint64_t> free_bytes, Effects& out) {
   NodeState state{.free_bytes = {}, .cpus = cpus_, .version = read_};
   if (free_bytes) state.free_bytes = static_cast<std::int64_t>(*free_bytes);
   const std::int64_t since_ms = now_ms - told_ms_;

@@ -32,7 +32,7 @@ class LoaderFollower {
   explicit LoaderFollower(int cpus) : cpus_(cpus) {}
 
   // What this node chose itself while it decided.
-  void take(const ChosenValues& values) { held_ = values; }
+  void hold_values(const ChosenValues& values) { held_ = values; }
   // What holds, as far as this node knows: what was chosen last, or what it has taken. What is being tried does not.
   const ChosenValues& values() const { return held_; }
 
@@ -41,10 +41,10 @@ class LoaderFollower {
   void end_round();
   // The node of group rank 0 has chosen, for the round that is prepared, or that runs: then the next look writes it, to
   // the file as it is then.
-  void told(const ChosenValues& values);
+  void follow_values(const ChosenValues& values);
   // `file`: nothing where it cannot be read. `was_read`: a worker has read it since it was last written.
-  Effects look(std::int64_t now_ms, const std::optional<ParalConfig>& file, bool was_read,
-               std::optional<std::uint64_t> free_bytes);
+  Effects look_at_file(std::int64_t now_ms, const std::optional<ParalConfig>& file, bool was_read,
+                       std::optional<std::uint64_t> free_bytes);
 
  private:
   static constexpr std::size_t kCount = 2;  // num_workers, batch_size
@@ -53,7 +53,7 @@ class LoaderFollower {
   void choose(const ChosenValues& values);
   Order order();
   void hold_file(const std::optional<ParalConfig>& file, Effects& out);
-  void tell(std::int64_t now_ms, std::optional<std::uint64_t> free_bytes, Effects& out);
+  void tell_if_new(std::int64_t now_ms, std::optional<std::uint64_t> free_bytes, Effects& out);
 
   int cpus_;
   ChosenValues held_;                                       // over rounds

@@ -115,13 +115,13 @@ LoaderTuner::Effects LoaderTuner::end_round(bool rank_failed, std::string_view m
 
 // --- Looks
 
-LoaderTuner::Effects LoaderTuner::look(const Look& look) {
+LoaderTuner::Effects LoaderTuner::weigh_look(const Look& look) {
   Effects out;
   if (!is_running_) return out;
   const int windows = windows_.windows();
   if (look.step) windows_.add(*look.step);
   if (look.file) {
-    rate_.take(*look.file);
+    rate_.adopt_file(*look.file);
     version_ = std::max(version_, look.file->version);
   }
   if (phase_ == Phase::kWaiting) {

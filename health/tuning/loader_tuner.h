@@ -86,7 +86,7 @@ class LoaderTuner {
   // The round is over. `rank_failed`: one of its ranks, by itself; `memory`: the rule by which it died of memory, or
   // empty.
   Effects end_round(bool rank_failed, std::string_view memory);
-  Effects look(const Look& look);
+  Effects weigh_look(const Look& look);
   // A value is in the file that no loader began with.
   bool has_changed() const;
   // A loader has said what it began with, or another node has.

@@ -62,7 +62,7 @@ struct Job {
       if (!is_garbage) look.file = file;
       look.free_bytes = free_bytes - taken(workers);
       if (makes_steps) look.step = StepSeen{.source = 0, .step = step, .at_ms = static_cast<std::int64_t>(at_ms)};
-      take(tuner.look(look));
+      take(tuner.weigh_look(look));
     }
   }
   int count(What what) const { return static_cast<int>(std::ranges::count(notes, what, &Note::what)); }

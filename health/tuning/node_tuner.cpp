@@ -22,7 +22,7 @@ NodeTuner::Effects NodeTuner::lead_round(Place place, std::int64_t now_ms) {
 void NodeTuner::follow(Effects& out) {
   if (!std::exchange(leads_, false)) return;
   conclude(out);
-  follower_.take(tuner_.values());
+  follower_.hold_values(tuner_.values());
 }
 
 NodeTuner::Effects NodeTuner::begin_round(Place place, bool may_restart, std::int64_t now_ms) {
@@ -75,7 +75,7 @@ NodeTuner::Effects NodeTuner::heard(int node_rank, const LoaderWord& word, std::
   Effects out;
   if (node_rank == 0) {
     follow(out);
-    if (word.values) follower_.told(*word.values);
+    if (word.values) follower_.follow_values(*word.values);
     return out;
   }
   if (!leads_) return out;
@@ -89,13 +89,13 @@ NodeTuner::Effects NodeTuner::heard(int node_rank, const LoaderWord& word, std::
   return out;
 }
 
-NodeTuner::Effects NodeTuner::look(const Look& look) {
+NodeTuner::Effects NodeTuner::weigh_look(const Look& look) {
   if (leads_) {
-    Effects out = of(tuner_.look(look));
+    Effects out = of(tuner_.weigh_look(look));
     tell_values(look.now_ms, out);
     return out;
   }
-  LoaderFollower::Effects found = follower_.look(look.now_ms, look.file, look.was_read, look.free_bytes);
+  LoaderFollower::Effects found = follower_.look_at_file(look.now_ms, look.file, look.was_read, look.free_bytes);
   Effects out{.write = found.write};
   if (found.tell) out.tell.push_back(*std::move(found.tell));
   if (!found.problem.empty()) {

@@ -42,7 +42,7 @@ class NodeTuner {
   Effects end_round(bool rank_failed);
   // The node of this rank in the present round has told this.
   Effects heard(int node_rank, const LoaderWord& word, std::int64_t now_ms);
-  Effects look(const Look& look);
+  Effects weigh_look(const Look& look);
   // There will be no other round.
   Effects finish();
 

@@ -113,7 +113,7 @@ struct Job {
         Look look{.now_ms = now_ms, .file = node.file, .was_read = !node.unread};
         look.step = StepSeen{.source = 0, .step = step, .at_ms = static_cast<std::int64_t>(at_ms)};
         look.free_bytes = node.free_bytes - node.taken(node.workers);
-        if (node.has_flag) take(rank, node.tuner.look(look));
+        if (node.has_flag) take(rank, node.tuner.weigh_look(look));
       }
     }
   }
@@ -447,7 +447,7 @@ TEST_CASE("a word that makes no sense changes nothing") {
   node.begin_round({1, 2}, true, 0);
   const auto writes = [&](const ChosenValues& values) {
     node.heard(0, {.values = values}, 0);
-    return node.look({.now_ms = 1000, .file = ParalConfig{.workers = 1}}).write.has_value();
+    return node.weigh_look({.now_ms = 1000, .file = ParalConfig{.workers = 1}}).write.has_value();
   };
   CHECK(!writes({.version = 1, .workers = ChosenValue{.start = 4, .kept = 4, .now = 2}}));
   CHECK(!writes({.version = 1, .workers = ChosenValue{.start = -1, .kept = 4, .now = 2}}));

@@ -15,7 +15,7 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
   // The event may come after a long sleep: before anything else, workers whose lease is over are killed.
   const auto* life = std::get_if<Event>(&event);
   const bool begins = life != nullptr && std::holds_alternative<Begin>(*life);
-  if (!begins) perform(link_.look(owner(), now_ms), now_ms, out);
+  if (!begins) perform(link_.on_time(owner(), now_ms), now_ms, out);
   std::visit(Overloaded{
                  [&](const Event& e) {
                    if (begins) {
@@ -42,7 +42,7 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
              },
              event);
   if (ended_) return out;
-  perform(link_.look(owner(), now_ms), now_ms, out);
+  perform(link_.on_time(owner(), now_ms), now_ms, out);
   link_.check_invariants();
   const auto next_ms = link_.next_deadline_ms(owner());
   if (next_ms && next_ms != timer_at_ms_ && !ended_) {
@@ -102,7 +102,7 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
 
 void Agent::on(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
   // The message may be old, and the one before it may have made the node need a lease that is over.
-  perform(link_.look(owner(), now_ms), now_ms, out);
+  perform(link_.on_time(owner(), now_ms), now_ms, out);
   if (ended_) return;
   out.emplace_back(Link::Deliver{message});
   // A node on standby, too, can report the job result to a coordinator that takes over.

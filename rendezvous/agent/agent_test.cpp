@@ -351,7 +351,7 @@ TEST_CASE("who is dismissed connects no more, and its workers have their time to
   CHECK(tied.finished().has_value());
 }
 
-TEST_CASE("a verdict that others may not have heard is told to a coordinator that is back, and kept if none is") {
+TEST_CASE("a job result that others may not have heard is told to a coordinator that is back, and kept if none is") {
   for (const bool is_back : {true, false}) {
     Tied tied;
     tied.run();
@@ -375,7 +375,7 @@ TEST_CASE("a verdict that others may not have heard is told to a coordinator tha
   }
 }
 
-TEST_CASE("a node with a verdict that is turned away keeps it and ends, without asking again and again") {
+TEST_CASE("a node with a job result keeps that and ends when it is turned away, without asking again and again") {
   Tied tied;
   tied.run();
   tied.say(EndJob{{.outcome = JobResult::Outcome::kFailed, .reason = "why"}});

@@ -26,7 +26,7 @@ class FailureDetails {
   // The job ends with a later job result: what this node gathers, or has gathered, does not belong to it.
   void superseded();
   // What the coordinator has told all nodes.
-  void told(std::string text) { told_ = std::move(text); }
+  void heard_text(std::string text) { told_ = std::move(text); }
 
   // Details are wanted and not there: the coordinator is told later that the job result was heard.
   bool are_missing() const { return stage_ != Stage::kNone; }

@@ -74,7 +74,7 @@ TEST_CASE("the report has what the coordinator told all nodes, or else what this
   CHECK(details.for_report().empty());
   details.gathered("own", out);
   CHECK(details.for_report() == "own");
-  details.told("another's");
+  details.heard_text("another's");
   CHECK(details.for_report() == "another's");
 }
 

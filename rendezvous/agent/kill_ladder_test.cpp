@@ -79,7 +79,8 @@ TEST_CASE("processes that nobody has named are given up without a name, and at o
   CHECK(swept.kill_ladder.left_behind() == "a worker");
 }
 
-TEST_CASE("a sweep that begins with SIGKILL awaits the end, and one that is under way sends SIGKILL and no more") {
+TEST_CASE(
+    "a kill ladder that begins with SIGKILL awaits the end, and one that is under way sends SIGKILL and no more") {
   KillLadder kill_ladder(5000);
   Effects begun;
   kill_ladder.begin_with_kill(begun);
@@ -94,7 +95,7 @@ TEST_CASE("a sweep that begins with SIGKILL awaits the end, and one that is unde
   CHECK(std::holds_alternative<NameSurvivors>(swept.next().at(0)));
 }
 
-TEST_CASE("a sweep says whom it waits for and what happens at the end; names only of its own processes") {
+TEST_CASE("a kill ladder says whom it waits for and what happens at the end, and names processes of its own alone") {
   Swept swept;
   CHECK(swept.what() == "rank 3 failed: waiting for 2 workers to end");
   CHECK(swept.kill_ladder.waiting("", "").at_end == "killed");

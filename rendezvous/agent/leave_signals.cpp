@@ -18,10 +18,10 @@ bool by_worker(const SignalReceived& event) { return event.worker != 0; }
 
 }  // namespace
 
-LeaveSignals::Meaning LeaveSignals::take(const SignalReceived& event, std::int64_t now_ms) {
+LeaveSignals::Meaning LeaveSignals::on_signal(const SignalReceived& event, std::int64_t now_ms) {
   const bool asks_again = !by_worker(event) && asked_ms_ && now_ms - *asked_ms_ >= kSecondSignalMs;
   if (!by_worker(event) && !asked_ms_) asked_ms_ = now_ms;
-  if (!told()) {
+  if (!has_come()) {
     signal_ = event.signal;
     return Meaning::kLeave;
   }
@@ -30,7 +30,7 @@ LeaveSignals::Meaning LeaveSignals::take(const SignalReceived& event, std::int64
 }
 
 bool LeaveSignals::take_order() {
-  if (told()) return false;
+  if (has_come()) return false;
   signal_ = SIGTERM;
   ordered_ = true;
   return true;
@@ -45,7 +45,7 @@ bool LeaveSignals::is_first_termination(const SignalReceived& event) {
 }
 
 void LeaveSignals::check_invariants() const {
-  ELASTIC_CHECK(told() || !asked_ms_);
+  ELASTIC_CHECK(has_come() || !asked_ms_);
   ELASTIC_CHECK(!ordered_ || signal_ == SIGTERM);
   ELASTIC_CHECK(asked_ms_ || !terminated_);
 }

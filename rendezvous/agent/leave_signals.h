@@ -26,7 +26,7 @@ class LeaveSignals {
   LeaveSignals(bool shared, bool interrupt_is_forwarded)
       : shared_(shared), interrupt_is_forwarded_(interrupt_is_forwarded) {}
 
-  Meaning take(const SignalReceived& event, std::int64_t now_ms);
+  Meaning on_signal(const SignalReceived& event, std::int64_t now_ms);
   // An operator orders this node to leave. False: it has been told to end already.
   bool take_order();
   // Called for each signal that does not kill the workers at once. True: it is the first SIGTERM from outside, which
@@ -34,7 +34,7 @@ class LeaveSignals {
   bool is_first_termination(const SignalReceived& event);
 
   // A signal to end has come.
-  bool told() const { return signal_ != 0; }
+  bool has_come() const { return signal_ != 0; }
   // The first signal to end; 0: there was none.
   int signal() const { return signal_; }
   // What the coordinator is told of it.

@@ -104,7 +104,7 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   waits_.forget_news();
   kill_ladder_.forget_left_behind();
   // The order crossed this node's message that it leaves.
-  if (leaving_.told()) return stop(leaving_.signal(), Cause::kFromOutside, out);
+  if (leaving_.has_come()) return stop(leaving_.signal(), Cause::kFromOutside, out);
   preparation_.begin(message, out);
 }
 
@@ -229,7 +229,7 @@ void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
   detached_ = false;
   votes_for_ms_.reset();
   // The coordinator may not have got the earlier message.
-  if (leaving_.told() && !job_result_) out.push_back(ToCoordinator{leaving_.message()});
+  if (leaving_.has_come() && !job_result_) out.push_back(ToCoordinator{leaving_.message()});
   if (state_ == State::kSucceeded && waits_to_leave()) ask_to_leave(out);
 }
 

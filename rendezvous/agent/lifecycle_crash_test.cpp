@@ -137,7 +137,7 @@ TEST_CASE("a signal to end does not wait for what is being looked for") {
   CHECK(!stopped(signalled)->crash);
 }
 
-TEST_CASE("a verdict that comes while a crash is looked for ends the node all the same") {
+TEST_CASE("a job result that comes while a crash is looked for ends the node all the same") {
   Node node;
   node.end({.code = 1});
   node.from(EndJob{{.outcome = JobResult::Outcome::kFailed, .reason = "other"}});

@@ -55,7 +55,7 @@ struct Failed {
 
 }  // namespace
 
-TEST_CASE("the node whose worker failed first gathers what is known of it before it has heard the verdict") {
+TEST_CASE("the node whose worker failed first gathers what is known of it before it has heard the job result") {
   Failed node;
   const Effects ended = node.end();
   CHECK(find<GatherDetails>(ended));
@@ -69,7 +69,7 @@ TEST_CASE("the node whose worker failed first gathers what is known of it before
   CHECK(find<Finish>(node.from(Dismiss{"Traceback"}))->details == "Traceback");
 }
 
-TEST_CASE("what a node has gathered of one verdict is not told or reported with a later one") {
+TEST_CASE("what a node has gathered for one job result is not told or reported with a later one") {
   Failed node;
   node.end();
   node.on(DetailsGathered{"Traceback"});
@@ -77,7 +77,7 @@ TEST_CASE("what a node has gathered of one verdict is not told or reported with 
   CHECK(find<Finish>(node.from(Dismiss{}))->details.empty());
 }
 
-TEST_CASE("nor what it gathers after the later one") {
+TEST_CASE("what a node gathers for one job result after it has heard a later one is not told or reported, either") {
   Failed node;
   node.end();
   CHECK(!heard(node.from(EndJob{{.outcome = JobResult::Outcome::kSucceeded, .round = 5}})));
@@ -94,7 +94,7 @@ TEST_CASE("what is not gathered in 2 s is not waited for") {
   CHECK(find<Finish>(node.from(Dismiss{}))->details.empty());
 }
 
-TEST_CASE("every other node has heard the verdict at once, and ends with what another node has told") {
+TEST_CASE("every other node has heard the job result at once, and ends with what another node has told") {
   const auto is_at_once = [](const char* why, auto change) {
     CAPTURE(why);
     Failed node;
@@ -121,7 +121,8 @@ TEST_CASE("what was stopped is not the first failure, wherever it stands") {
   CHECK(find<GatherDetails>(node.end()));
 }
 
-TEST_CASE("a verdict that is told again while details are gathered is heard once, with them, and later with the same") {
+TEST_CASE(
+    "a job result that is told again while details are gathered is heard once, with them, and later with the same") {
   Failed node;
   node.end();
   node.on(Detached{});
@@ -207,7 +208,7 @@ TEST_CASE("a node that waits because another was lost says who, how, when, and w
   CHECK(waiting.until_ms == 69'000);
 }
 
-TEST_CASE("a node that stands by says so") {
+TEST_CASE("a node on standby says that it is") {
   Lifecycle life({});
   life.on_event(Attached{}, 1000);
   life.on_event(FromCoordinator{Awaiting{.what = "standing by: the job has its maximum of 4 nodes"}}, 9000);

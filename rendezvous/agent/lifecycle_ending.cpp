@@ -22,7 +22,7 @@ void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
   if (job_result_) return;
   job_result_ = message.job_result;
   // A job result that only answers this node's leaving is of no use to other nodes.
-  const bool leaves = leaving_.told() && !settings_.hosts_coordinator;
+  const bool leaves = leaving_.has_come() && !settings_.hosts_coordinator;
   if (leaves && job_result_->outcome == JobResult::Outcome::kStopped) dismissed_ = true;
   if (state_ == State::kIdle) {
     state_ = State::kEnding;
@@ -47,7 +47,7 @@ void Lifecycle::end(JobResult job_result, Effects& out) {
 }
 
 void Lifecycle::leave_unasked(Effects& out) {
-  if (!detached_ || state_ != State::kIdle || !leaving_.told()) return;
+  if (!detached_ || state_ != State::kIdle || !leaving_.has_come()) return;
   if (votes_for_ms_) return out.push_back(StartTimer{*votes_for_ms_});
   end(stopped_by_order(), out);
 }
@@ -122,11 +122,11 @@ void Lifecycle::depart(Effects& out) {
 void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
   if (waits_to_leave()) return depart(out);
   if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
-  end(leaving_.told() ? stopped_by_order()
-                      : JobResult{.outcome = JobResult::Outcome::kFailed,
-                                  .reason = event.reason,
-                                  .round = round_.number(),
-                                  .restarts_used = round_.order().restart_count},
+  end(leaving_.has_come() ? stopped_by_order()
+                          : JobResult{.outcome = JobResult::Outcome::kFailed,
+                                      .reason = event.reason,
+                                      .round = round_.number(),
+                                      .restarts_used = round_.order().restart_count},
       out);
 }
 
@@ -153,7 +153,7 @@ void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) { d
 void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
   if (waits_to_leave()) return depart(out);
   dismissed_ = true;
-  details_.told(message.details);
+  details_.heard_text(message.details);
   finish_if_done(out);
 }
 

@@ -109,7 +109,7 @@ TEST_CASE("a node that nothing was done to is whole in every state") {
   CHECK(Node().gather().notices(whole).empty());
 }
 
-TEST_CASE("a node that has a verdict and does not end, or ends without one, is noticed") {
+TEST_CASE("a node that has a job result and does not end, or ends without one, is noticed") {
   const std::string job_result = "job_result_.has_value() == is_ending";
   CHECK(Node().run().notices(Breaker::judge) == job_result);
   CHECK(Node().gather().notices(Breaker::forget_job_result) == job_result);
@@ -135,13 +135,13 @@ TEST_CASE("a round whose state is not that of its workers is noticed") {
 }
 
 TEST_CASE("a node that stays although it was told to leave is noticed") {
-  const std::string leaves = "!leaving_.told() || (state_ != State::kPreparing && !has_workers)";
+  const std::string leaves = "!leaving_.has_come() || (state_ != State::kPreparing && !has_workers)";
   CHECK(Node().prepare().notices(Breaker::be_told) == leaves);
   CHECK(Node().run().notices(Breaker::be_told) == leaves);
   CHECK(Node().succeed().notices(Breaker::be_told) == leaves);
   CHECK(Node().on(SignalReceived{SIGTERM}).notices(Breaker::detach) ==
-        "!leaving_.told() || !detached_ || state_ != State::kIdle || votes_for_ms_");
-  CHECK(Node().notices(Breaker::be_asked) == "told() || !asked_ms_");
+        "!leaving_.has_come() || !detached_ || state_ != State::kIdle || votes_for_ms_");
+  CHECK(Node().notices(Breaker::be_asked) == "has_come() || !asked_ms_");
   CHECK(Node().on(SignalReceived{SIGTERM}).notices(Breaker::be_terminated) == "asked_ms_ || !terminated_");
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("a node that waits for what nothing ends is noticed") {
   CHECK(Node().prepare().notices(Breaker::owe_a_store) == "awaited_stores_ >= 0");
 }
 
-TEST_CASE("details that are wanted without a verdict, twice, or gathered too early or not at all, are noticed") {
+TEST_CASE("details that are wanted without a job result, twice, or gathered too early or not at all, are noticed") {
   CHECK(Node().run().notices(Breaker::want_details) == "!details_.are_missing() || is_ending");
   const std::string time = "!details_.are_missing() || details_.are_being_gathered() == nothing_left_";
   CHECK(Node().run().notices(Breaker::gather_details) == time);
@@ -176,7 +176,7 @@ TEST_CASE("a worker that ends or starts twice, or that the round does not have, 
   CHECK(Node().run().notices(Breaker::find_crash) == "!crash_ || cause() != nullptr");
 }
 
-TEST_CASE("a clock that goes back, a timer for the past and a sweep without a signal are noticed") {
+TEST_CASE("a clock that goes back, a timer for the past and a kill ladder without a signal are noticed") {
   Node node = Node().fail();
   node.now_ms -= 1;
   CHECK(node.notices([](Lifecycle&) {}) == "idle_since_ms_ <= now_ms && since_ms_ <= now_ms");

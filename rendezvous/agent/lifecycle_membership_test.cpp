@@ -177,7 +177,7 @@ TEST_CASE("a coordinator that is given up ends the node with that reason, when i
   CHECK(job_result.restarts_used == 1);
 }
 
-TEST_CASE("a coordinator that is given up does not change a verdict that was heard, or what the user wanted") {
+TEST_CASE("a coordinator that is given up does not change a job result that was heard, or what the user wanted") {
   Node node;
   node.run();
   node.succeed();
@@ -218,7 +218,7 @@ TEST_CASE("a rejection ends the workers: for a while, so that the node can come 
   CHECK(the<Finish>(ended.on(AllGone{})).job_result.reason == "taken");
 }
 
-TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
+TEST_CASE("the job result is kept until the node is dismissed, and told as long") {
   Node node;
   node.run();
   node.succeed();
@@ -230,7 +230,7 @@ TEST_CASE("the verdict is kept until the node is dismissed, and told as long") {
   CHECK(the<Finish>(node.from(Dismiss{})).job_result.reason == "r");
 }
 
-TEST_CASE("where the job has gone on after a verdict that only this node heard, the later verdict is the job's") {
+TEST_CASE("where the job has gone on after a job result that only this node heard, the later result is the job's") {
   Node node;
   node.run();
   node.succeed();
@@ -241,7 +241,7 @@ TEST_CASE("where the job has gone on after a verdict that only this node heard, 
   CHECK(the<Finish>(node.from(Dismiss{})).job_result.outcome == JobResult::Outcome::kSucceeded);
 }
 
-TEST_CASE("a node that has succeeded waits in the barrier, then leaves; its success is not the job's verdict") {
+TEST_CASE("a node that has succeeded waits in the exit barrier, then leaves; its success is not the job's result") {
   Node node({.exit_barrier_ms = 300'000});
   node.run();
   CHECK(the<StartTimer>(node.succeed()).delay_ms == 300'000);
@@ -339,7 +339,7 @@ TEST_CASE("a node that waits to leave and is taken into another round waits anew
   CHECK(!node.life.has_job_result());
 }
 
-TEST_CASE("a node in the barrier that is needed for a new round stops what is left and is in it") {
+TEST_CASE("a node in the exit barrier that is needed for a new round stops what is left and is in it") {
   Node node;
   node.run();
   node.succeed();
@@ -403,7 +403,7 @@ TEST_CASE("a phase of the check is ordered while a round is prepared, and its re
   CHECK(node.from(RunCheck{4, 2, "late"}).empty());
 }
 
-TEST_CASE("the verdict that answers a node's own leaving is told to no other coordinator: the node goes") {
+TEST_CASE("the job result that answers a node's own leaving is told to no other coordinator: the node goes") {
   for (const bool leaves : {true, false}) {
     Node node;
     node.run();
@@ -414,8 +414,7 @@ TEST_CASE("the verdict that answers a node's own leaving is told to no other coo
   }
 }
 
-TEST_CASE(
-    "a node that the check has left out knows it, for its exit status; one that is refused otherwise is not unfit") {
+TEST_CASE("a node that is evicted knows it, for its exit status; one that is refused otherwise is not unhealthy") {
   for (const bool is_unhealthy : {true, false}) {
     Node node;
     const auto why = is_unhealthy ? Rejected::Why::kEvicted : Rejected::Why::kRankTaken;
@@ -463,7 +462,7 @@ TEST_CASE("a node without workers leaves at an order, with the coordinator or wi
   CHECK(ending.from(LeaveJob{}).empty());
 }
 
-TEST_CASE("a node that leaves stays until it has voted when its coordinator is handed over, or for a while") {
+TEST_CASE("a node that leaves stays until it has voted when its coordinator transfers its leadership, or for a while") {
   Node node;
   node.run();
   node.on(SignalReceived{SIGTERM});

@@ -87,7 +87,7 @@ NodeWaits::For Lifecycle::waits_for() const {
 }
 
 std::string Lifecycle::why_stopping() const {
-  if (leaving_.told()) return format("stopping on {}", leaving_.name());
+  if (leaving_.has_come()) return format("stopping on {}", leaving_.name());
   if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
   if (const auto spared = early_.spared()) return format("rank {} has written an error file", base_rank() + *spared);
   return state_ == State::kEnding ? "all workers have ended" : "stopping";

@@ -94,7 +94,7 @@ void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { ki
 
 void Lifecycle::on(const AllGone& event, std::int64_t, Effects& out) {
   if (event.training_ports) settings_.training_ports = event.training_ports;
-  if (state_ == State::kStopping && !leaving_.told() && round_.was_ended_from_outside()) {
+  if (state_ == State::kStopping && !leaving_.has_come() && round_.was_ended_from_outside()) {
     lingers_ = Lingers::kForOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
     return;
@@ -112,7 +112,7 @@ bool Lifecycle::may_have_crashed() const {
   // A job that is not restarted has no next round to compare with.
   const bool tells_crash = settings_.tells_crashes && round_.order().max_restarts != 0;
   if (!tells_crash && !settings_.finds_deaths) return false;
-  if (state_ != State::kStopping || leaving_.told() || lingers_ != Lingers::kNot) return false;
+  if (state_ != State::kStopping || leaving_.has_come() || lingers_ != Lingers::kNot) return false;
   return round_.cause() != nullptr && (round_.cause()->exit.signal == 0 || settings_.finds_deaths);
 }
 
@@ -162,7 +162,7 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
   }
-  const LeaveSignals::Meaning meaning = leaving_.take(event, now_ms);
+  const LeaveSignals::Meaning meaning = leaving_.on_signal(event, now_ms);
   if (meaning != LeaveSignals::Meaning::kLeave) {
     const bool insists = meaning == LeaveSignals::Meaning::kInsists;
     if (insists && details_.are_being_gathered()) return details_.gathered({}, out);

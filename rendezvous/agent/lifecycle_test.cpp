@@ -78,7 +78,8 @@ TEST_CASE("a node that is not group rank 0 opens no store") {
   CHECK(node.from(round).empty());
 }
 
-TEST_CASE("success is told when the last worker has exited with 0, and the groups are swept") {
+TEST_CASE(
+    "success is told when the last worker has exited with 0, and the kill ladder ends what is left of the groups") {
   Node node;
   node.run();
   CHECK(node.on(WorkerExited{1, {}, 5}).empty());
@@ -106,7 +107,7 @@ TEST_CASE("what workers have left behind is named once after success, before it 
   CHECK(node.on(BackgroundFound{"process 7"}).empty());
 }
 
-TEST_CASE("with --leave-background nothing is signalled after success; what fails or is stopped is swept as ever") {
+TEST_CASE("with --leave-background nothing is signalled after success; the kill ladder ends what fails or is stopped") {
   Node node({.leave_background = true});
   node.run();
   SUBCASE("success") {

@@ -23,7 +23,7 @@ constexpr const char* kSaysNothing = "it accepts the connection, but sends nothi
 Link::Effects Link::begin(std::int64_t now_ms) {
   began_ms_ = now_ms;
   rest(0, now_ms);
-  return look({}, now_ms);
+  return on_time({}, now_ms);
 }
 
 Link::Effects Link::connected(const Connected& connection, std::int64_t now_ms) {
@@ -53,7 +53,7 @@ Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner
     judge_death(owner, "its host refuses connections to its port", now_ms, out);
   }
   try_again(has_refused, was_attached && has_lasted(now_ms), now_ms);
-  Effects more = look(owner, now_ms);
+  Effects more = on_time(owner, now_ms);
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return out;
 }
@@ -179,15 +179,15 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   if (const auto* resigned = std::get_if<Resigned>(&message)) {
     vote_.resigned(session_->welcome(), now_ms);
     disconnect(out);
-    if (resigned->hands_over) {
-      has_transferred_ = settings_.local;
+    if (resigned->transfers_leadership) {
+      has_transferred_leadership_ = settings_.local;
       detach(format("the coordinator is handed over to another node: {}", resigned->why), out, lease_.search_ms());
     } else {
       detach(format("the coordinator has resigned: {}", resigned->why), out);
     }
     // A coordinator that transfers its leadership has a next leader: the others need not wait.
     const bool lasted = has_lasted(now_ms);
-    try_again(false, lasted || resigned->hands_over, now_ms);
+    try_again(false, lasted || resigned->transfers_leadership, now_ms);
     return;
   }
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
@@ -214,7 +214,7 @@ void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& o
   out.push_back(Deliver{message});
 }
 
-Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
+Link::Effects Link::on_time(const Owner& owner, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kOver) return out;
   judge_lease(owner, now_ms, out);
@@ -238,7 +238,7 @@ Link::Effects Link::look(const Owner& owner, std::int64_t now_ms) {
     case State::kConnecting:
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
-      if (!settings_.place_explains || last_problem_.empty()) {
+      if (!settings_.discovery_explains || last_problem_.empty()) {
         last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
       }
       disconnect(out);
@@ -359,7 +359,7 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
 
 void Link::give_up(std::int64_t now_ms, Effects& out) {
   if (state_ != State::kResting) disconnect(out);
-  const bool is_explained = settings_.place_explains && !last_problem_.empty();
+  const bool is_explained = settings_.discovery_explains && !last_problem_.empty();
   if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
   if (state_ == State::kGreeting && !is_explained) last_problem_ = kSaysNothing;
   session_.reset();
@@ -426,7 +426,7 @@ std::int64_t Link::silent_until_ms() const {
 
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
   const bool seeks = state_ == State::kAttached ? !hears_coordinator(now_ms) : search_.is_on();
-  if (!seeks || state_ == State::kOver || search_.next_leaders().empty() || has_transferred_) return {};
+  if (!seeks || state_ == State::kOver || search_.next_leaders().empty() || has_transferred_leadership_) return {};
   if (vote_.has_left()) return {};
   return vote_.free_at_ms(now_ms);
 }

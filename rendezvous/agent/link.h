@@ -34,7 +34,7 @@ struct LinkSettings {
   // The coordinator that answers may be another job's, while this job's is at another place, or not there yet.
   bool may_meet_others = false;
   // Discovery is a file, which knows where it leads: the text of a broken connection tells more than a timeout.
-  bool place_explains = false;
+  bool discovery_explains = false;
   bool local = false;  // the coordinator is in this process, so its silence is ours
 };
 
@@ -48,8 +48,8 @@ struct LinkSettings {
 class Link {
  public:
   // Effects: what a link wants done, in this order.
-  struct Connect {                          // answered by connected() or broken()
-    std::optional<PeerPortTarget> to = {};  // empty: to discovery
+  struct Connect {                      // answered by connected() or broken()
+    std::optional<PeerTarget> to = {};  // empty: to discovery
   };
   struct Disconnect {          // no answer
     bool is_stranger = false;  // the process that answered knows nothing of the job
@@ -101,7 +101,7 @@ class Link {
   Effects received(protocol::Bytes bytes, const Owner& owner, std::int64_t now_ms);
   // To be called when the time of next_deadline_ms() has come, when the owner has changed, and before the owner does
   // anything that it may only do under a lease.
-  Effects look(const Owner& owner, std::int64_t now_ms);
+  Effects on_time(const Owner& owner, std::int64_t now_ms);
   // Without a session the message is lost: the next session's NodeJoins tells all that the node knows.
   Effects send(const protocol::AgentMessage& message);
   // The coordinator has rejected the node; without `retry_ms` for good.
@@ -191,7 +191,8 @@ class Link {
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;
   bool was_attached_ = false;
-  bool has_transferred_ = false;  // the coordinator in this process transferred its leadership, as the node leaves
+  bool has_transferred_leadership_ =
+      false;  // the coordinator in this process transferred its leadership, as the node leaves
   std::string last_problem_;
   int attempts_ = 0;        // failed ones in a row
   int short_sessions_ = 0;  // in a row, each cut off at once
@@ -199,7 +200,7 @@ class Link {
   std::int64_t since_ms_ = 0;          // when the last session ended, or from when on a new one is wanted
   bool has_tried_ = false;             // an attempt has failed since then
   std::int64_t try_at_ms_ = 0;         // kResting: when the next attempt is due
-  std::int64_t joined_ms_ = 0;         // when this session's NodeJoins was sent
+  std::int64_t joined_ms_ = 0;         // when this session's HELLO was sent
   std::int64_t attached_ms_ = 0;       // kAttached: when that began
   std::int64_t greet_until_ms_ = 0;    // kConnecting, kGreeting: when the attempt is given up
   std::int64_t keep_alive_at_ms_ = 0;  // kAttached: when the next keep-alive is due

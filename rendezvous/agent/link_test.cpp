@@ -58,7 +58,7 @@ TEST_CASE("keep-alives go out each fifth of the loss timeout, and the lease is c
   CHECK(tied.link.lease_until_ms() == tied.now_ms - 500 + 3000);
 }
 
-TEST_CASE("a lease lasts no longer than whoever lends it may act, from the welcome on") {
+TEST_CASE("a lease lasts no longer than the coordinator that grants it may act, from the welcome on") {
   TiedLink tied;
   tied.other.welcome.good_for_ms = 500;
   tied.other.keeps = false;
@@ -116,7 +116,7 @@ TEST_CASE("bytes that come after the lease is over are not looked at before the 
   CHECK(tied.count<Link::Deliver>() == 0);
 }
 
-TEST_CASE("a welcome extends no lease of workers that are there: only what is kept by the new session does") {
+TEST_CASE("a welcome extends no lease of workers that are there: only a lease grant of the new session does") {
   TiedLink tied;
   tied.owner.needs_lease = true;
   tied.begin();
@@ -148,7 +148,7 @@ TEST_CASE("a connection that breaks is made again at once, and a silent coordina
   CHECK(tied.connects_ms.back() == heard_ms + 5000);
 }
 
-TEST_CASE("bytes that never become a word do not keep a session alive") {
+TEST_CASE("bytes that never become a frame do not keep a session alive") {
   TiedLink tied;
   tied.begin();
   tied.other.keeps = false;
@@ -473,7 +473,7 @@ TEST_CASE("what is said where no session is open is lost, and after the link was
   tied.pass(1000);
   REQUIRE(tied.link.attached());
   tied.link.close();
-  CHECK(tied.link.look(tied.owner, tied.now_ms + 100'000).empty());
+  CHECK(tied.link.on_time(tied.owner, tied.now_ms + 100'000).empty());
   CHECK(tied.link.broken("reset", false, tied.owner, tied.now_ms).empty());
   CHECK(!tied.link.next_deadline_ms(tied.owner));
 }

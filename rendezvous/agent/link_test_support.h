@@ -98,7 +98,7 @@ struct TiedLink {
     if (!bytes.empty()) carry(link.received(bytes, owner, now_ms));
   }
   void say(const protocol::CoordinatorMessage& message) { receive(other.say(message)); }
-  void look() { carry(link.look(owner, now_ms)); }
+  void look() { carry(link.on_time(owner, now_ms)); }
   void begin() {
     carry(link.begin(now_ms));
     look();
@@ -107,7 +107,7 @@ struct TiedLink {
     carry(link.broken(why, false, owner, now_ms));
     look();
   }
-  // Lets time pass, and calls look() at each deadline of the link.
+  // Lets time pass, and calls on_time() at each deadline of the link.
   void pass(std::int64_t ms) {
     const std::int64_t until_ms = now_ms + ms;
     for (int wakes = 0;; ++wakes) {
@@ -115,7 +115,7 @@ struct TiedLink {
       const auto next_ms = link.next_deadline_ms(owner);
       if (!next_ms || *next_ms > until_ms) break;
       now_ms = std::max(now_ms, *next_ms);
-      carry(link.look(owner, now_ms));
+      carry(link.on_time(owner, now_ms));
     }
     now_ms = until_ms;
   }

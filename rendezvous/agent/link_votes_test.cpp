@@ -13,7 +13,8 @@ using namespace elastic::agent;
 using namespace elastic::agent::testing;
 using namespace elastic::protocol;
 
-TEST_CASE("a link promises its support to the coordinator that asks for it, and testifies with the first promise") {
+TEST_CASE(
+    "a link votes for the coordinator that asks for it, and its first lease acknowledgement has the voter state") {
   TiedLink tied;
   tied.begin();
   CHECK(tied.other.acks.empty());
@@ -98,8 +99,7 @@ TEST_CASE("another process at the lost coordinator's port is a proof, too, but o
   }
 }
 
-TEST_CASE(
-    "a node whose coordinator is lost before it has asked for the node's support looks for the next one all the same") {
+TEST_CASE("a node whose coordinator is lost before it has asked for a vote looks for the next leader all the same") {
   for (const bool is_refused : {true, false}) {
     TiedLink tied;
     tied.other.welcome.host = 8;
@@ -129,7 +129,7 @@ TEST_CASE("a silent coordinator is left once the node is free to vote, where the
   }
 }
 
-TEST_CASE("who hears nothing for 2T/5 sends nobody to its coordinator, but says when it will be free") {
+TEST_CASE("a node that hears nothing for 2T/5 redirects nobody to its coordinator, but says when it will be free") {
   TiedLink tied;
   begin_round(tied, true);
   tied.other.keeps = false;
@@ -149,7 +149,7 @@ TEST_CASE("who hears nothing for 2T/5 sends nobody to its coordinator, but says 
   CHECK(tied.link.hears_coordinator(tied.now_ms));
 }
 
-TEST_CASE("a node whose own coordinator hands over votes, and does not stand itself") {
+TEST_CASE("a node whose own coordinator transfers its leadership votes, and does not campaign itself") {
   for (const bool local : {true, false}) {
     TiedLink tied;
     tied.other.asks = true;
@@ -169,7 +169,7 @@ TEST_CASE("a node whose own coordinator hands over votes, and does not stand its
 }
 
 TEST_CASE(
-    "a successor that accepts the connection has T/5 to welcome the node, and one that does not accept it 250 ms") {
+    "a next leader that accepts the connection has T/5 to welcome the node, and one that does not accept it 250 ms") {
   for (const bool accepts : {true, false}) {
     TiedLink tied;
     tied.other.asks = true;
@@ -188,7 +188,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a coordinator that hands over is left at once, however short the session was") {
+TEST_CASE("a coordinator that transfers its leadership is left at once, however short the session was") {
   TiedLink tied;
   tied.other.asks = true;
   tied.other.welcome.host = 8;
@@ -201,7 +201,7 @@ TEST_CASE("a coordinator that hands over is left at once, however short the sess
 }
 
 TEST_CASE(
-    "a node that is done, and has said that it leaves, makes nobody a candidate while it looks for the next one") {
+    "a node that is done, and has said that it leaves, makes nobody a candidate while it looks for the next leader") {
   for (const bool is_done : {false, true}) {
     TiedLink tied({.agent = 9});
     begin_round(tied, true);
@@ -217,7 +217,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a coordinator that resigns is left, and the next one may be supported at once") {
+TEST_CASE("a coordinator that resigns is left, and the node may vote for the next one at once") {
   TiedLink tied;
   tied.other.asks = true;
   tied.other.welcome.host = 8;
@@ -236,7 +236,7 @@ TEST_CASE("a coordinator that resigns is left, and the next one may be supported
 }
 
 TEST_CASE(
-    "a verdict of an earlier round than one that the node's workers have run in is none, and the search goes on") {
+    "a job result of a round before one that the node's workers have run does not count, and the search goes on") {
   for (const RoundNumber verdicts_round : {2u, 3u}) {
     TiedLink tied({.rejoin_ms = 30'000});
     run_and_lose(tied, 1);
@@ -248,7 +248,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a new start of a node that has stood in vain is met at every place, and joined when all were asked") {
+TEST_CASE("a new start of a node that was not elected is met at every place, and joined when all were asked") {
   TiedLink tied({.rejoin_ms = 30'000});
   begin_round(tied, true);
   tied.other.welcome.host = 9;
@@ -268,7 +268,7 @@ TEST_CASE("a new start of a node that has stood in vain is met at every place, a
   CHECK(tied.connects_ms.size() - before > 4);
 }
 
-TEST_CASE("an old verdict is one answer in a search, which goes on behind it and opens a door in the end") {
+TEST_CASE("an old job result is one answer in a search, which goes on behind it and opens a peer port in the end") {
   TiedLink tied({.rejoin_ms = 30'000});
   run_and_lose(tied, 1);
   tied.reachable = false;
@@ -289,7 +289,8 @@ TEST_CASE("an old verdict is one answer in a search, which goes on behind it and
                     tied.other.introductions.end(), opens));
 }
 
-TEST_CASE("a verdict of a coordinator before the one whose round the node's workers have run is none, either") {
+TEST_CASE(
+    "a job result of a coordinator before the one whose round the node's workers have run does not count, either") {
   for (const Term verdicts_term : {1u, 2u}) {
     TiedLink tied({.rejoin_ms = 30'000});
     // The coordinator that has ended the job takes a higher term when a node that has met one joins.
@@ -314,7 +315,7 @@ TEST_CASE("a node votes for no candidate of another start of its job, and joins 
   }
 }
 
-TEST_CASE("a node that is done, and has said that it leaves, stands for no election") {
+TEST_CASE("a node that is done, and has said that it leaves, does not campaign") {
   for (const int signal : {0, SIGTERM}) {
     TiedLink tied;
     begin_round(tied, false);
@@ -326,7 +327,8 @@ TEST_CASE("a node that is done, and has said that it leaves, stands for no elect
   }
 }
 
-TEST_CASE("a node whose coordinator has ceased to ask testifies that others may run under its leases") {
+TEST_CASE(
+    "a node whose coordinator has ceased to ask for votes says in the next vote that others may run under its leases") {
   for (const bool asks : {true, false}) {
     TiedLink tied;
     begin_round(tied, false);
@@ -346,7 +348,7 @@ TEST_CASE("a node whose coordinator has ceased to ask testifies that others may 
   }
 }
 
-TEST_CASE("after a candidate that was not elected the next door is asked a little later, and not to make one") {
+TEST_CASE("after a candidate that was not elected the next peer port is asked a little later, and only probed") {
   std::vector<std::int64_t> pauses_ms;
   for (const std::uint64_t seed : {1ULL, 2ULL, 3ULL}) {
     TiedLink tied({.seed = seed});
@@ -371,7 +373,7 @@ TEST_CASE("after a candidate that was not elected the next door is asked a littl
   CHECK(std::ranges::max(pauses_ms) > std::ranges::min(pauses_ms));
 }
 
-TEST_CASE("a link that has promised its support to one coordinator does not answer another one that asks") {
+TEST_CASE("a link that has voted for one coordinator does not answer another one that asks for its vote") {
   TiedLink tied;
   tied.other.asks = true;
   tied.other.welcome.host = 8;

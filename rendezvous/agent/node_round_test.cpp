@@ -84,7 +84,7 @@ TEST_CASE("a death by a signal that goes to whole process trees may come from ou
   }
 }
 
-TEST_CASE("a worker is why the job failed if the verdict's first failure is its own, in this round") {
+TEST_CASE("a worker is why the job failed if the job result's first failure is its own, in this round") {
   Running node;
   node.round.exited({.local_rank = 1, .exit = {.code = 3}, .wall_ms = 7}, false);
   const JobResult own{.outcome = JobResult::Outcome::kFailed, .round = 2, .failures = {node.round.failures()[0]}};

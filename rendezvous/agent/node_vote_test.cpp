@@ -20,7 +20,7 @@ PrepareRound round(RoundNumber number, int rank) {
 
 }  // namespace
 
-TEST_CASE("the first promise of a session has the node's testimony") {
+TEST_CASE("the first lease acknowledgement of a session has the node's voter state") {
   NodeVote vote(kOwn);
   vote.welcomed(of(1), 0);
   vote.hears(round(0, 2), 7);
@@ -38,7 +38,7 @@ TEST_CASE("the first promise of a session has the node's testimony") {
   CHECK(vote.lease_granted(of(1), 2'000)->voter_state);
 }
 
-TEST_CASE("a node supports one coordinator at a time, until its promise is over by time") {
+TEST_CASE("a node votes for one coordinator at a time, until its vote is over by time") {
   NodeVote vote(kOwn);
   vote.welcomed(of(1), 0);
   CHECK(vote.lease_granted(of(1), 0));
@@ -49,7 +49,7 @@ TEST_CASE("a node supports one coordinator at a time, until its promise is over 
   CHECK_FALSE(vote.lease_granted(of(1), kVote));
 }
 
-TEST_CASE("or until that coordinator has resigned, also by being of a later term itself") {
+TEST_CASE("a node's vote is over when its coordinator has resigned, or goes on under a later term itself") {
   NodeVote vote(kOwn);
   vote.welcomed(of(1), 0);
   CHECK(vote.lease_granted(of(1), 0));
@@ -97,7 +97,7 @@ TEST_CASE("a vote for a later coordinator of the same process says how long othe
   CHECK(ack->voter_state->others_may_run_for_ms == LeaseTimes{}.over_ms());
 }
 
-TEST_CASE("what a node has heard of between two rounds goes with its testimony") {
+TEST_CASE("what a node has heard of between two rounds is in its voter state") {
   NodeVote vote(kOwn);
   vote.welcomed(of(1), 0);
   vote.hears(round(0, 2), 7);
@@ -115,7 +115,7 @@ TEST_CASE("what a node has heard of between two rounds goes with its testimony")
   CHECK(vote.rounds().rounds().size() == 1);
 }
 
-TEST_CASE("rounds of another start of the job are no testimony for this one, and are forgotten with its first round") {
+TEST_CASE("a voter state has no rounds of another start of the job, and the first round of this one forgets them") {
   NodeVote vote(kOwn);
   vote.welcomed(of(1), 0);
   vote.hears(round(3, 2), 7);
@@ -141,7 +141,7 @@ TEST_CASE("terms of another start of the job do not matter") {
   CHECK(vote.lease_granted(another, kVote));
 }
 
-TEST_CASE("the promise to the coordinator in the node's own process has no end by time") {
+TEST_CASE("the vote for the coordinator in the node's own process has no end by time") {
   NodeVote vote(kOwn);
   vote.welcomed(of(1, kOwn), 0);
   CHECK(vote.lease_granted(of(1, kOwn), 0));

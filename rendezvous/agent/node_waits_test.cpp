@@ -61,7 +61,7 @@ TEST_CASE("what the coordinator says about other nodes is told with its times, a
   CHECK(waits.for_round(kTerms).since_ms == 5000);
 }
 
-TEST_CASE("a node that stands by says so in the coordinator's words, until those hold no longer") {
+TEST_CASE("a node that is on standby says so in the coordinator's words, until those hold no longer") {
   NodeWaits waits = idle();
   CHECK(!waits.stands_by());
   waits.heard({.left_ms = 500, .what = "standing by\t"}, 9000);

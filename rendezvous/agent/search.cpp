@@ -19,7 +19,7 @@ constexpr int kMostDoublings = 3;
 // The pause after a peer port that is not open yet; then twice as long each time, up to NextLeaderDialing::kStepMs.
 constexpr std::int64_t kFirstPauseMs = 10;
 
-PeerPortTarget peer_port_of(const NextLeader& next_leader) {
+PeerTarget target_of(const NextLeader& next_leader) {
   return {next_leader.addresses, next_leader.port, next_leader.agent};
 }
 
@@ -31,9 +31,9 @@ void Search::knows(std::vector<NextLeader> next_leaders) {
   if (next_leaders == next_leaders_) return;
   next_leaders_ = std::move(next_leaders);
   silent_.reset();
-  to_look_at_.clear();
+  to_probe_.clear();
   to_wait_for_.reset();
-  looked_at_.reset();
+  probed_.reset();
   dialing_.reset();
   retry_ms_.reset();
 }
@@ -48,15 +48,15 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
   // A next leader that campaigned without enough votes, perhaps on the agent's own node, has its turn again when the
   // others, and discovery, had theirs: a coordinator may be there.
   begins_with_ = is_on_ && asked_ == Asked::kNextLeader ? next_leader_ + 1 : 0;
-  vain_ = is_on_ ? std::min(vain_ + 1, kMostDoublings) : 0;
+  split_votes_ = is_on_ ? std::min(split_votes_ + 1, kMostDoublings) : 0;
   const bool is_next_leader = std::ranges::find(next_leaders_, host_, &NextLeader::agent) != next_leaders_.end();
-  shunned_ = vain_ > 0 && !is_next_leader ? host_ : 0;
+  shunned_ = split_votes_ > 0 && !is_next_leader ? host_ : 0;
   peer_ports_opened_ = 0;
   is_on_ = !next_leaders_.empty();
-  to_look_at_.clear();
+  to_probe_.clear();
   to_wait_for_.reset();
-  looked_at_.reset();
-  if (vain_ == 0) silent_.reset();
+  probed_.reset();
+  if (split_votes_ == 0) silent_.reset();
   times_ = times;
   began_ms_ = now_ms;
   asked_ = Asked::kNobody;
@@ -71,32 +71,32 @@ void Search::begin(const protocol::LeaseTimes& times, std::int64_t now_ms) {
 // the next leader on that host. Right after a loss that takes too long: discovery is mostly on the lost host.
 void Search::probe() {
   to_wait_for_ = silent_;
-  look_at_those_that_answer();
+  probe_those_that_answer();
 }
 
 // The lost coordinator's own process is no candidate so soon. A process that campaigned without enough votes, or that a
 // node that is done has lost a while ago, may be one again: others make it one.
-void Search::look_at_those_that_answer() {
-  to_look_at_.clear();
-  const std::size_t meeting_place = next_leaders_.size();
-  if ((vain_ > 0 || is_done_) && !silent_[meeting_place]) to_look_at_.push_back(meeting_place);
+void Search::probe_those_that_answer() {
+  to_probe_.clear();
+  const std::size_t discovery_place = next_leaders_.size();
+  if ((split_votes_ > 0 || is_done_) && !silent_[discovery_place]) to_probe_.push_back(discovery_place);
   for (std::size_t index = next_leaders_.size(); index-- > 0;) {
-    const bool is_lost = vain_ == 0 && !is_done_ && next_leaders_[index].agent == host_;
-    if (!silent_[index] && !is_lost) to_look_at_.push_back(index);
+    const bool is_lost = split_votes_ == 0 && !is_done_ && next_leaders_[index].agent == host_;
+    if (!silent_[index] && !is_lost) to_probe_.push_back(index);
   }
 }
 
 // While the agent waited for a silent place, another one may have become a candidate: those that answer are probed once
 // more before the next silent one. So the agent looks away from them for one step at most, and a candidate waits longer
 // than that.
-void Search::was_looked_at(std::int64_t now_ms) {
-  if (!looked_at_ || now_ms < asked_ms_ + step_ms()) return;
-  silent_.set(*looked_at_);
-  look_at_those_that_answer();
+void Search::was_probed(std::int64_t now_ms) {
+  if (!probed_ || now_ms < asked_ms_ + step_ms()) return;
+  silent_.set(*probed_);
+  probe_those_that_answer();
 }
 
-std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms) {
-  was_looked_at(now_ms);
+std::optional<PeerTarget> Search::next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms) {
+  was_probed(now_ms);
   asked_ms_ = now_ms;
   const bool is_free = free_at_ms && now_ms >= *free_at_ms;
   bound_until_ms_ = is_free ? std::nullopt : free_at_ms;
@@ -110,35 +110,35 @@ std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_m
   if (comes_back(now_ms)) {
     retry_ms_.reset();
     asked_ = Asked::kNextLeader;
-    return peer_port_of(next_leaders_[next_leader_]);
+    return target_of(next_leaders_[next_leader_]);
   }
   retry_ms_.reset();
   if (!is_on_) {
-    asked_ = Asked::kMeetingPlace;
+    asked_ = Asked::kDiscovery;
     return {};
   }
   if (!is_free) {
     const auto lost = std::ranges::find(next_leaders_, host_, &NextLeader::agent);
     const bool turn_of_the_lost = asked_ != Asked::kLost && host_ != 0 && lost != next_leaders_.end();
-    asked_ = turn_of_the_lost ? Asked::kLost : Asked::kMeetingPlace;
+    asked_ = turn_of_the_lost ? Asked::kLost : Asked::kDiscovery;
     if (!turn_of_the_lost) return {};
-    return peer_port_of(*lost);
+    return target_of(*lost);
   }
-  const bool begins_to_look = is_done_ ? has_probed() : !looked_at_ && vain_ > 0;
-  if (begins_to_look) probe();
-  looked_at_.reset();
-  for (std::size_t place = 0; to_look_at_.empty() && to_wait_for_.any(); ++place) {
+  const bool begins_to_probe = is_done_ ? has_probed() : !probed_ && split_votes_ > 0;
+  if (begins_to_probe) probe();
+  probed_.reset();
+  for (std::size_t place = 0; to_probe_.empty() && to_wait_for_.any(); ++place) {
     if (!to_wait_for_[place]) continue;
     to_wait_for_.reset(place);
-    to_look_at_.push_back(place);
+    to_probe_.push_back(place);
   }
-  if (!to_look_at_.empty()) {
-    looked_at_ = to_look_at_.back();
-    to_look_at_.pop_back();
-    silent_.reset(*looked_at_);
+  if (!to_probe_.empty()) {
+    probed_ = to_probe_.back();
+    to_probe_.pop_back();
+    silent_.reset(*probed_);
     asked_ = Asked::kElsewhere;
-    if (*looked_at_ == next_leaders_.size()) return {};
-    return peer_port_of(next_leaders_[*looked_at_]);
+    if (*probed_ == next_leaders_.size()) return {};
+    return target_of(next_leaders_[*probed_]);
   }
   // Discovery is one more in the turn, the last.
   if (!dialing_) {
@@ -148,9 +148,9 @@ std::optional<PeerPortTarget> Search::next(std::optional<std::int64_t> free_at_m
   next_leader_ = dialing_->dial();
   ++peer_ports_opened_;
   next_leader_since_ms_ = now_ms;
-  asked_ = next_leader_ < next_leaders_.size() ? Asked::kNextLeader : Asked::kMeetingPlace;
-  if (asked_ == Asked::kMeetingPlace) return {};
-  return peer_port_of(next_leaders_[next_leader_]);
+  asked_ = next_leader_ < next_leaders_.size() ? Asked::kNextLeader : Asked::kDiscovery;
+  if (asked_ == Asked::kDiscovery) return {};
+  return target_of(next_leaders_[next_leader_]);
 }
 
 bool Search::comes_back(std::int64_t now_ms) const {
@@ -178,7 +178,7 @@ void Search::sent(const protocol::Redirect& redirect) {
     if (is_on_ && retry_ms_) retry_ms_ = std::min(*retry_ms_, pause_ms());
     return;
   }
-  if (++hops_ <= kMostHops) redirected_to_ = PeerPortTarget{redirect.addresses, redirect.port, 0};
+  if (++hops_ <= kMostHops) redirected_to_ = PeerTarget{redirect.addresses, redirect.port, 0};
 }
 
 std::optional<std::int64_t> Search::patience_ms(std::int64_t now_ms) const {
@@ -198,7 +198,7 @@ std::optional<std::int64_t> Search::greeting_ms(std::int64_t now_ms) const {
 // over and becomes one itself, again and again. So the step doubles with each split vote, up to half of the time that a
 // candidate waits for its next vote.
 std::int64_t Search::step_ms() const {
-  return std::clamp(times_.next_vote_ms() / 2, NextLeaderDialing::kStepMs, NextLeaderDialing::kStepMs << vain_);
+  return std::clamp(times_.next_vote_ms() / 2, NextLeaderDialing::kStepMs, NextLeaderDialing::kStepMs << split_votes_);
 }
 
 std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t now_ms) const {

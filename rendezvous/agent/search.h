@@ -13,11 +13,11 @@
 namespace elastic::agent {
 
 // A process that may be, or become, the coordinator.
-struct PeerPortTarget {
+struct PeerTarget {
   std::string addresses = {};  // numeric, with spaces between them, the best first
   std::uint16_t port = 0;
   protocol::AgentId agent = 0;  // in that process; 0: not known
-  bool operator==(const PeerPortTarget&) const = default;
+  bool operator==(const PeerTarget&) const = default;
 };
 
 // Where an agent looks for the coordinator that it has lost (docs/failover.md). First it asks the coordinator's own
@@ -47,9 +47,9 @@ class Search {
 
   // The process to ask next; empty: discovery. `free_at_ms`: when the agent's vote for the lost coordinator ends;
   // empty: it has never voted, or its vote has no end.
-  std::optional<PeerPortTarget> next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms);
+  std::optional<PeerTarget> next(std::optional<std::int64_t> free_at_ms, std::int64_t now_ms);
   // The process asked is to be joined only if it is a coordinator, or a candidate, already.
-  bool probes() const { return looked_at_.has_value(); }
+  bool probes() const { return probed_.has_value(); }
   // The last one asked was the lost coordinator's own peer port.
   bool has_asked_the_lost() const { return asked_ == Asked::kLost; }
   // Another process, of this number, has answered there: no two listen at one port.
@@ -72,19 +72,19 @@ class Search {
  private:
   std::int64_t step_ms() const;
   void probe();
-  void look_at_those_that_answer();
-  bool has_probed() const { return to_look_at_.empty() && to_wait_for_.none(); }
-  void was_looked_at(std::int64_t now_ms);
+  void probe_those_that_answer();
+  bool has_probed() const { return to_probe_.empty() && to_wait_for_.none(); }
+  void was_probed(std::int64_t now_ms);
   bool comes_back(std::int64_t now_ms) const;
   std::int64_t pause_ms();
   // kRedirect: where a next leader has redirected the agent.
-  enum class Asked : std::uint8_t { kNobody, kLost, kNextLeader, kRedirect, kMeetingPlace, kElsewhere };
+  enum class Asked : std::uint8_t { kNobody, kLost, kNextLeader, kRedirect, kDiscovery, kElsewhere };
 
   std::vector<protocol::NextLeader> next_leaders_;
   protocol::AgentId host_ = 0;
   bool is_done_ = false;
   bool is_on_ = false;
-  int vain_ = 0;  // how many searches in a row, before this one, have ended with a candidate
+  int split_votes_ = 0;  // how many searches in a row, before this one, have ended with a candidate
   Asked asked_ = Asked::kNobody;
   int hops_ = 0;  // redirects in a row
   protocol::LeaseTimes times_;
@@ -97,12 +97,12 @@ class Search {
   protocol::AgentId shunned_ = 0;      // a new start of a node, no next leader, that campaigned without enough votes
   std::size_t peer_ports_opened_ = 0;  // in this search
   using Places = std::bitset<election::kMostNextLeaders + 1>;  // the next leaders, and discovery as the last
-  std::vector<std::size_t> to_look_at_;                        // places, the next one last
-  std::optional<std::size_t> looked_at_;                       // the place that was probed last
+  std::vector<std::size_t> to_probe_;                          // places, the next one last
+  std::optional<std::size_t> probed_;                          // the place that was probed last
   Places silent_;                                              // those that did not answer a probe
   Places to_wait_for_;                                         // those of them that are to be probed once more
   std::optional<election::NextLeaderDialing> dialing_;         // set when the agent is free
-  std::optional<PeerPortTarget> redirected_to_;                // is asked next
+  std::optional<PeerTarget> redirected_to_;                    // is asked next
   std::optional<std::int64_t> retry_ms_;                       // the last one asked is asked again after so long
   std::int64_t longest_pause_ms_ = 0;                          // the next pause before a peer port is asked again
 };

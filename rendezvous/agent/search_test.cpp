@@ -46,7 +46,7 @@ struct Lost {
 }  // namespace
 
 TEST_CASE(
-    "who has not lost a coordinator, or knows of no successor, looks where the nodes meet, at its ordinary pace") {
+    "an agent that has not lost a coordinator, or knows of no next leader, looks by discovery, at its ordinary pace") {
   Search search;
   CHECK_FALSE(search.next(kFree, 0));
   CHECK_FALSE(search.again_at_ms(true, 0));
@@ -65,8 +65,7 @@ TEST_CASE("another process that answers at the lost coordinator's own port shows
   CHECK_FALSE(lost.search.is_replaced_by(7));
 }
 
-TEST_CASE(
-    "after a successor that has stood in vain the others are asked, and where the nodes meet, before it is again") {
+TEST_CASE("after a next leader that was not elected the others and discovery are asked before it is asked again") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   lost.search.begin({}, 5'000);  // it was not elected
@@ -80,7 +79,7 @@ TEST_CASE(
   CHECK(lost.asks(true) == 2);
 }
 
-TEST_CASE("who has voted in vain gives each that it asks longer to answer, the longer the more often") {
+TEST_CASE("after a split vote an agent gives each that it asks longer to answer, the longer the more often") {
   Lost lost;
   CHECK(lost.search.patience_ms(0) == kStep);
   for (const std::int64_t patience_ms : {500, 1'000, 1'000}) {
@@ -94,7 +93,7 @@ TEST_CASE("who has voted in vain gives each that it asks longer to answer, the l
   CHECK(lost.search.patience_ms(9'000) == kStep);
 }
 
-TEST_CASE("who has voted in vain for a new start of a node does not join it again before the others had their turn") {
+TEST_CASE("after a split vote an agent does not join the new start of a node again before the others had their turn") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   lost.search.meets(9);
@@ -113,7 +112,7 @@ TEST_CASE("who has voted in vain for a new start of a node does not join it agai
     CHECK(lost.search.shuns(8));
     CHECK_FALSE(lost.search.shuns(9));
   }
-  SUBCASE("a successor that has stood in vain has its turn as ever") {
+  SUBCASE("a next leader that was not elected has its turn as ever") {
     lost.search.meets(3);
     lost.search.begin({}, 0);
     for (const AgentId host : {3u, 9u, 0u}) CHECK_FALSE(lost.search.shuns(host));
@@ -126,7 +125,7 @@ TEST_CASE("who has voted in vain for a new start of a node does not join it agai
   }
 }
 
-TEST_CASE("who has voted in vain looks round for a candidate before each door that it would have opened") {
+TEST_CASE("after a split vote an agent probes for a candidate before each peer port that it would open") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   CHECK_FALSE(lost.search.probes());
@@ -146,7 +145,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
     CHECK(lost.asks(true) == next);
     CHECK_FALSE(lost.search.probes());
   }
-  SUBCASE("one that leads to a candidate elsewhere is followed, and that is not made one either") {
+  SUBCASE("a redirect to a candidate elsewhere is followed, and that one is only probed, too") {
     CHECK(lost.asks(true) == 2);
     lost.search.sent({"10.0.0.9", 9, {}});
     CHECK(lost.search.next(kFree, lost.now_ms)->port == 9);
@@ -160,26 +159,26 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
       lost.now_ms += looked_at == silent ? kStepAfterSplitVote : 10;
     }
   };
-  const auto opens_a_peer_port = [&] {
+  const auto opens_a_peer_server = [&] {
     lost.asks(true);
     CHECK_FALSE(lost.search.probes());
   };
-  SUBCASE("after each that does not answer those that do are looked at once more, since a candidate may have risen") {
+  SUBCASE("after each that does not answer those that do are probed once more, since a candidate may have risen") {
     looks_at({2, 3}, 3);
     looks_at({2, 1, 0});
-    opens_a_peer_port();
+    opens_a_peer_server();
     // The next time the silent one is waited for last.
     looks_at({2, 1, 0, 3}, 3);
     looks_at({2, 1}, 1);
     looks_at({2, 0});
-    opens_a_peer_port();
+    opens_a_peer_server();
     looks_at({2, 0, 3, 1}, 1);
     looks_at({2, 3, 0});
-    opens_a_peer_port();
+    opens_a_peer_server();
     looks_at({2, 3, 0, 1});
-    opens_a_peer_port();
+    opens_a_peer_server();
   }
-  SUBCASE("one that does not answer is waited for last also by the search after this one, if this one is in vain") {
+  SUBCASE("one that does not answer is waited for last also by the search after this one, if this one elects nobody") {
     looks_at({2, 3}, 3);
     looks_at({2});
     lost.search.begin({}, lost.now_ms);
@@ -192,7 +191,7 @@ TEST_CASE("who has voted in vain looks round for a candidate before each door th
   }
 }
 
-TEST_CASE("what a search has found of successors is forgotten when others come after the coordinator") {
+TEST_CASE("what a search has found of next leaders is forgotten when others come after the coordinator") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   lost.search.begin({}, 1'000);
@@ -208,7 +207,7 @@ TEST_CASE("what a search has found of successors is forgotten when others come a
   }
 }
 
-TEST_CASE("a door that is not open for longer than any promise lasts is left") {
+TEST_CASE("a peer port that is not open for longer than any vote lasts is left") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   lost.search.sent({.retry_ms = 700});
@@ -228,7 +227,7 @@ TEST_CASE("a coordinator on none of the nodes has no node rank that could be lef
   CHECK_FALSE(search.rank_of_the_lost());
 }
 
-TEST_CASE("an agent that is not free asks at the lost coordinator's own door and where the nodes meet, in turn") {
+TEST_CASE("an agent that is not free asks at the lost coordinator's own peer port and by discovery, in turn") {
   Lost lost;
   CHECK(lost.asks(false) == 1);
   CHECK(lost.search.has_asked_the_lost());
@@ -258,7 +257,7 @@ TEST_CASE("an agent that becomes free waits no longer for those whom it has aske
   CHECK(bound_for_longer.search.again_at_ms(false, 60) == kStep);
 }
 
-TEST_CASE("when the lost one's door has refused, the successors are asked at once, the lost one last") {
+TEST_CASE("when the lost one's peer port has refused, the next leaders are asked at once, the lost one last") {
   Lost lost;
   CHECK(lost.asks(false) == 1);
   CHECK(lost.search.again_at_ms(true, 1) == 1);
@@ -272,7 +271,7 @@ TEST_CASE("when the lost one's door has refused, the successors are asked at onc
   CHECK(lost.asks(true) == 2);
 }
 
-TEST_CASE("a successor that is not free yet is asked again when it may be, and no other one") {
+TEST_CASE("a next leader that is not free yet is asked again when it may be, and no other one") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   // It may be free sooner than it says.
@@ -288,7 +287,7 @@ TEST_CASE("a successor that is not free yet is asked again when it may be, and n
   CHECK(lost.asks(true) == 3);
 }
 
-TEST_CASE("a door that knows where the coordinator is leads there at once, but not round and round") {
+TEST_CASE("a peer port that knows where the coordinator is redirects there at once, but not round and round") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   for (int hop = 0; hop < 3; ++hop) {
@@ -301,33 +300,33 @@ TEST_CASE("a door that knows where the coordinator is leads there at once, but n
   CHECK(lost.asks(true) == 2);
 }
 
-TEST_CASE("a successor that sends an agent to one who is gone is asked again, since it may notice that soon, for T/5") {
+TEST_CASE("a next leader that redirects to one who is gone is asked again, since it may notice that soon, for T/5") {
   Lost lost;
   CHECK(lost.asks(true) == 2);
   for (const std::int64_t pause_ms : {10, 20, 40, 80, 160, 250, 250}) {
     lost.search.sent({"10.0.0.1", 1, {}});
-    CHECK(lost.search.next(kFree, lost.now_ms) == PeerPortTarget{"10.0.0.1", 1, 0});
+    CHECK(lost.search.next(kFree, lost.now_ms) == PeerTarget{"10.0.0.1", 1, 0});
     CHECK(lost.search.again_at_ms(true, lost.now_ms) == lost.now_ms + pause_ms);
     lost.now_ms += pause_ms;
     CHECK(lost.asks(true) == 2);
   }
   for (const std::int64_t at_ms : {999, 1'000}) {
     lost.search.sent({"10.0.0.1", 1, {}});
-    CHECK(lost.search.next(kFree, at_ms) == PeerPortTarget{"10.0.0.1", 1, 0});
+    CHECK(lost.search.next(kFree, at_ms) == PeerTarget{"10.0.0.1", 1, 0});
     lost.now_ms = at_ms;
     CHECK(lost.asks(true) == (at_ms < 1'000 ? 2 : 3));
   }
 }
 
-TEST_CASE("a node that has lost nothing is led elsewhere, too") {
+TEST_CASE("a node that has lost nothing is redirected, too") {
   Search search;
   CHECK_FALSE(search.next(kBound, 0));
   search.sent({"10.0.0.9", 9, {}});
   CHECK(search.again_at_ms(false, 5) == 5);
-  CHECK(search.next(kBound, 5) == PeerPortTarget{"10.0.0.9", 9, 0});
+  CHECK(search.next(kBound, 5) == PeerTarget{"10.0.0.9", 9, 0});
 }
 
-TEST_CASE("a coordinator on none of the nodes has no door: its agents wait until they are free") {
+TEST_CASE("a coordinator on none of the nodes has no peer port: its agents wait until they are free") {
   Search search;
   search.knows({Lost::peer_port(2), Lost::peer_port(3)});
   search.begin({}, 0);
@@ -336,7 +335,8 @@ TEST_CASE("a coordinator on none of the nodes has no door: its agents wait until
   CHECK(search.next(kFree, 4'000)->agent == 2);
 }
 
-TEST_CASE("what a coordinator before has told leads to the present one, too, if that is a successor") {
+TEST_CASE(
+    "the peer ports that an earlier coordinator has told lead to the present one, too, if that was a next leader") {
   Lost lost;
   lost.search.meets(2);
   lost.search.begin({}, 0);
@@ -346,7 +346,7 @@ TEST_CASE("what a coordinator before has told leads to the present one, too, if 
 }
 
 TEST_CASE(
-    "who is done, and about to leave, makes no candidate anywhere, but looks round until it is in a round again") {
+    "an agent that is done, and about to leave, makes no candidate anywhere, but probes until it is in a round again") {
   Lost lost;
   lost.search.is_done();
   for (int turn = 0; turn < 3; ++turn) {

@@ -15,10 +15,10 @@ std::string describe(const JobTerms& terms) {
   return format("{} --node_unit={} --max-restarts={}", terms.nnodes_text(), terms.node_unit, terms.max_restarts);
 }
 
-std::string why_evicted(Exclusion exclusion) {
+std::string why_evicted(Eviction eviction) {
   return format("{}: this host is let in no more while the job lasts; start the node on another host",
-                exclusion == Exclusion::kUnhealthy ? "the check before training has found its host unfit"
-                                                   : "the job hung, and a node of its host is out for that");
+                eviction == Eviction::kUnhealthy ? "the check before training has found its host unfit"
+                                                 : "the job hung, and a node of its host is out for that");
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ membership::Node newcomer(const NodeJoins& message) {
 }
 
 std::optional<Rejected> refusal(const HostRecord& host) {
-  if (host.exclusion) return is_evicted(why_evicted(*host.exclusion));
+  if (host.eviction) return is_evicted(why_evicted(*host.eviction));
   if (host.quarantined_ms) return is_quarantined(*host.quarantined_ms);
   return {};
 }
@@ -88,7 +88,7 @@ std::optional<Rejected> refusal(const NodeJoins& message, const Applicant& appli
   }
   // A node that is out stays in the present round until its workers have ended.
   HostRecord host = applicant.host;
-  if (applicant.comes_back) host.exclusion.reset();
+  if (applicant.comes_back) host.eviction.reset();
   if (auto rejected = refusal(host)) return rejected;
   // Workers of an older round have to end before their node may be in another round.
   const bool has_processes = facts.incarnation != 0 && facts.activity != AgentFacts::Activity::kIdle;

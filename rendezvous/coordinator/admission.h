@@ -21,7 +21,7 @@ membership::Node newcomer(const protocol::NodeJoins& message);
 
 // What the coordinator knows of a host.
 struct HostRecord {
-  std::optional<Exclusion> exclusion = {};          // why the host is evicted; empty: it is not
+  std::optional<Eviction> eviction = {};            // why the host is evicted; empty: it is not
   std::optional<std::int64_t> quarantined_ms = {};  // for how much longer the host is quarantined; empty: it is not
 };
 

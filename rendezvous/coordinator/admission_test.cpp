@@ -6,7 +6,7 @@
 
 using namespace elastic;
 using coordinator::Applicant;
-using coordinator::Exclusion;
+using coordinator::Eviction;
 using coordinator::JobSettings;
 using protocol::AgentFacts;
 using protocol::NodeJoins;
@@ -58,8 +58,8 @@ TEST_CASE("all nodes have the same terms, and the same --check-only") {
   CHECK(why_not(other) == Why::kTermsDiffer);
 }
 
-TEST_CASE("hosts that the check excludes or that were lost too often are kept out, and so are too many nodes") {
-  CHECK(why_not(fresh(), {.host = {.exclusion = Exclusion::kUnhealthy}}) == Why::kEvicted);
+TEST_CASE("hosts that the check has evicted, or that are quarantined, are not let in, and neither are too many nodes") {
+  CHECK(why_not(fresh(), {.host = {.eviction = Eviction::kUnhealthy}}) == Why::kEvicted);
   CHECK(why_not(fresh(), {.host = {.quarantined_ms = 9000}}) == Why::kQuarantined);
   const auto found =
       coordinator::refusal(fresh(), {.host = {.quarantined_ms = 9000}}, coordinator::settings_of(fresh()), 1, false);
@@ -68,18 +68,18 @@ TEST_CASE("hosts that the check excludes or that were lost too often are kept ou
   CHECK(why_not(fresh(), {}, limits::kNodesPerJob) == Why::kTooMany);
 }
 
-TEST_CASE("a node of an excluded host that is in the present round may end that") {
-  const Applicant comes_back{.comes_back = true, .host = {.exclusion = Exclusion::kHung}};
+TEST_CASE("a node of an evicted host that is in the present round may end that") {
+  const Applicant comes_back{.comes_back = true, .host = {.eviction = Eviction::kHung}};
   CHECK(!why_not(with_workers(Activity::kRunning), comes_back));
   CHECK(why_not(with_workers(Activity::kIdle), {.host = comes_back.host}) == Why::kEvicted);
 }
 
-TEST_CASE("a node of an excluded host is told why that is excluded, and what to do") {
+TEST_CASE("a node of an evicted host is told why that is evicted, and what to do") {
   using coordinator::HostRecord;
   const std::string remedy = ": this host is let in no more while the job lasts; start the node on another host";
-  CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kUnhealthy})->reason ==
+  CHECK(coordinator::refusal(HostRecord{.eviction = Eviction::kUnhealthy})->reason ==
         "the check before training has found its host unfit" + remedy);
-  CHECK(coordinator::refusal(HostRecord{.exclusion = Exclusion::kHung})->reason ==
+  CHECK(coordinator::refusal(HostRecord{.eviction = Eviction::kHung})->reason ==
         "the job hung, and a node of its host is out for that" + remedy);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("a job that is ending lets its own nodes in, whatever they report, and
   CHECK(why_not(fresh(), {}, 1, true) == Why::kJobEnding);
 }
 
-TEST_CASE("a node that brings a verdict which the job does not have is told that the job goes on") {
+TEST_CASE("a node that brings a job result which the job does not have is told that the job goes on") {
   NodeJoins message = with_workers(Activity::kIdle);
   message.facts.job_result = protocol::JobResult{};
   CHECK(why_not(message, {.was_in_job = true}) == Why::kRoundWentOn);

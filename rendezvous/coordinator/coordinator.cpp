@@ -236,7 +236,7 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
 }
 
 void Coordinator::on(const TimePassed&, Effects& out) {
-  for (const AgentId agent : silence_.look(roster_, now_ms_)) {
+  for (const AgentId agent : silence_.silent_agents(roster_, now_ms_)) {
     Node& node = roster_.at(agent);
     const std::string how = format("it sent nothing for {} ms", now_ms_ - node.last_heard_ms);
     out.push_back(Drop{*node.session, how});
@@ -249,7 +249,7 @@ void Coordinator::on(const OperatorOrder& event, Effects& out) {
                                                         .next_round = settings_.next_round(),
                                                         .has_workers = is_in_round(),
                                                         .job_ends = state_ == State::kEnding || stopping_.job_ends,
-                                                        .may_transfer = may_transfer()});
+                                                        .may_transfer_leadership = may_transfer_leadership()});
   out.push_back(operator_has_ordered(event, ruling.answer));
   out.push_back(std::move(ruling.answer));
   if (ruling.leaves) out.push_back(Send{*roster_.at(*ruling.leaves).session, LeaveJob{event.from}});
@@ -303,7 +303,7 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   if (!is_current(node, message.round)) return;
   const bool is_to_stop = node.member_state() != MemberState::kMember && node.member_state() != MemberState::kDone;
   if (!is_to_stop && !node.leaves_later) return;
-  stopping_.take(node, message.failures, settings_.terms.max_nodes > 1);
+  stopping_.add_failures(node, message.failures, settings_.terms.max_nodes > 1);
   if (message.false_alarm) stopping_.false_alarm = message.false_alarm;
   node.training_ports = message.training_ports;
   if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
@@ -371,7 +371,7 @@ void Coordinator::on(Node& node, const JobResultHeard& message, Effects&) {
 
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
-  if (const auto others_may_run_until_ms = leadership_.look(roster_, now_ms_, out)) {
+  if (const auto others_may_run_until_ms = leadership_.count_votes(roster_, now_ms_, out)) {
     recovery_.elected(*others_may_run_until_ms, now_ms_);
     take_leaves(out);
   }

@@ -64,7 +64,7 @@ class Coordinator {
   // The job has its result, or gets it when its round has stopped.
   bool is_ending() const { return state_ == State::kEnding || stopping_.job_ends; }
   // The coordinator has resigned because its process leaves: no other coordinator of the job may begin here.
-  bool has_transferred() const { return has_transferred_; }
+  bool has_transferred_leadership() const { return has_transferred_leadership_; }
   // How the job ended, once it has; without a job result if another coordinator took the job over.
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRecovery, kPreparing, kRunning, kStopping, kEnding, kEnded };
@@ -166,13 +166,13 @@ class Coordinator {
   void charge(const Node& node, Effects& out);
   void forget(const Node& node);
   void end(protocol::JobResult job_result, Effects& out);
-  bool may_transfer() const;
+  bool may_transfer_leadership() const;
   void host_leaves(const std::string& name, const std::string& text, int signal, Effects& out);
   bool may_go_on_without_host() const;
   bool waits_for_host() const;
   void let_done_nodes_leave(Effects& out);
   void let_go_done(const membership::Node& node, Effects& out);
-  void resign(const std::string& why, Effects& out, bool hands_over = false);
+  void resign(const std::string& why, Effects& out, bool transfers_leadership = false);
   void dismiss_if_all_heard(Effects& out);
   bool is_in_round() const;
   void look_at_leases(Effects& out);
@@ -187,7 +187,7 @@ class Coordinator {
   void leave_out_for_hang(const HangDesk::End& end, Effects& out);
   void leave_out_as_before(const TransferredHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
-  void hand_on(const protocol::Transferred& transferred, Effects& out);
+  void spread_state(const protocol::Transferred& transferred, Effects& out);
   void hand_stuck_on(Effects& out);
   bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
@@ -198,7 +198,7 @@ class Coordinator {
   RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;
-  bool has_transferred_ = false;
+  bool has_transferred_leadership_ = false;
   std::int64_t first_not_before_ms_ = 0;  // no first round begins before
   membership::Roster roster_;
 

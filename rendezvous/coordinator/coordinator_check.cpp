@@ -72,7 +72,7 @@ void Coordinator::leave_out(const health::CheckPlan::Unhealthy& found, Effects& 
   }
   node.passed_check = false;
   node.unhealthy = std::move(unhealthy.told);
-  if (unhealthy.excludes_host) check_.exclude_host(node.identity(), Exclusion::kUnhealthy);
+  if (unhealthy.evicts_host) check_.evict_host(node.identity(), Eviction::kUnhealthy);
   out.push_back(node_is_unhealthy(node, std::move(unhealthy.note), found.why));
   stopping_.by_check = true;
   stopping_.other = std::move(unhealthy.because);

@@ -87,7 +87,7 @@ TEST_CASE("phases are barriers: the next begins when all have answered, and the 
   CHECK(job.done(2, 1).all<RunWorkers>().size() == 2);
 }
 
-TEST_CASE("an unfit node is left out of a new round in which nobody is checked again, and nothing is charged") {
+TEST_CASE("an unhealthy node is left out of a new round in which nobody is checked again, and nothing is charged") {
   Checked job(job_terms(2, 3, 0));
   for (const NodeId node : {1U, 2U, 3U}) job.join(node);
   for (const NodeId node : {1U, 2U, 3U}) job.done(node, 0);
@@ -141,7 +141,7 @@ TEST_CASE("a node that was lost is checked again, and a loss in a phase ends it 
   CHECK(job.done(1, 0).silent());
 }
 
-TEST_CASE("an unfit node is left out with its host, not with its rank: another host may come with that") {
+TEST_CASE("an unhealthy node is evicted with its host, not with its rank: another host may come with that") {
   Checked job(job_terms(2, 3, 0));
   const auto claims = [&](AgentId agent, const std::string& address, std::optional<int> rank) {
     NodeJoins joins = job.joiner(agent);
@@ -162,7 +162,7 @@ TEST_CASE("an unfit node is left out with its host, not with its rank: another h
   CHECK(job.coordinator.roster().size() == 3);
 }
 
-TEST_CASE("another agent on the host of an unfit one that has passed stays in the job") {
+TEST_CASE("another agent on the host of an unhealthy one that has passed stays in the job") {
   Checked job(job_terms(2, 3, 0));
   for (const NodeId node : {1U, 2U, 3U}) {
     NodeJoins joins = job.joiner(node);
@@ -207,7 +207,7 @@ TEST_CASE("for a bad link nobody is left out") {
   CHECK(job.done_all({"linked", "ok"}).all<RunWorkers>().size() == 2);
 }
 
-TEST_CASE("where only a check is wanted the job ends with it, and all hear what is not fit") {
+TEST_CASE("where only a check is wanted the job ends with it, and all hear what is unhealthy") {
   struct Case {
     std::vector<std::string> results;
     JobResult::Outcome outcome;

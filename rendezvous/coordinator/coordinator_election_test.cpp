@@ -31,7 +31,8 @@ TEST_CASE("whoever takes a job over acts when a quorum of its last round has vot
   CHECK(later.all<StopWorkers>().size() == 2);  // node 3 has not come
 }
 
-TEST_CASE("a promise without a vote elects nobody, and neither does a vote that nobody was asked to confirm") {
+TEST_CASE(
+    "an acknowledgement without a voter state elects nobody, and neither does a vote that none was asked to confirm") {
   Three earlier;
   Later job(earlier);
   job.comes(1);
@@ -54,7 +55,7 @@ TEST_CASE("votes for an earlier term count no more, and the nodes are asked agai
   CHECK(asked(job.votes(1)) == 2);
 }
 
-TEST_CASE("a node gets no verdict of a coordinator that was not elected in time") {
+TEST_CASE("a node gets no job result of a coordinator that was not elected in time") {
   Three earlier;
   Later job(earlier);
   job.comes(1);
@@ -87,7 +88,7 @@ TEST_CASE("a candidate waits for more votes after each one, and for those who ha
   SUBCASE("but not for ever") { CHECK(job.pass_with({1, 2}, 200).all<Resigned>().size() == 2); }
 }
 
-TEST_CASE("a candidate that all nodes of the round have left stands no longer than one of them takes to come back") {
+TEST_CASE("a candidate that all nodes of the round have left campaigns no longer than one of them takes to come back") {
   Three earlier;
   Later job(earlier);
   job.comes(1);
@@ -101,7 +102,7 @@ TEST_CASE("a candidate that all nodes of the round have left stands no longer th
   }
 }
 
-TEST_CASE("a candidate keeps out no node that it loses: it needs every vote") {
+TEST_CASE("a candidate quarantines no node that it loses: it needs every vote") {
   JobRules rules = kMajority;
   rules.node_losses = 1;
   Three earlier({.incarnation = 7, .now_ms = -10'000}, rules);
@@ -112,7 +113,7 @@ TEST_CASE("a candidate keeps out no node that it loses: it needs every vote") {
   CHECK(job.comes(2, AgentFacts::Activity::kIdle).all<Rejected>().empty());
 }
 
-TEST_CASE("a candidate stands for the loss timeout at most, and is not ended by the time to join") {
+TEST_CASE("a candidate campaigns for the loss timeout at most, and is not ended by the time to join") {
   Three earlier;
   earlier.rules.join_timeout_ms = 1'000;
   Later job(earlier);
@@ -124,7 +125,7 @@ TEST_CASE("a candidate stands for the loss timeout at most, and is not ended by 
   CHECK(job.pass_with({1, 2, 3}, 300).all<Resigned>().size() == 3);
 }
 
-TEST_CASE("a testimony that makes no sense counts as one of somebody who knows no round") {
+TEST_CASE("a voter state that makes no sense counts as that of a node that knows no round") {
   Three earlier;
   Later job(earlier);
   job.comes(1);

@@ -90,19 +90,19 @@ void Coordinator::end(JobResult job_result, Effects& out) {
 }
 
 // The job can go on under a coordinator in another process when the node in this one leaves.
-bool Coordinator::may_transfer() const {
+bool Coordinator::may_transfer_leadership() const {
   using OnLeave = JobRules::OnLeave;
   const bool is_at_work = state_ == State::kForming || state_ == State::kPreparing || state_ == State::kRunning ||
                           state_ == State::kStopping;
   if (!is_at_work || stopping_.job_ends || settings_.rules.on_leave == OnLeave::kEnd) return false;
-  if (!leadership_.may_transfer(roster_, now_ms_)) return false;
+  if (!leadership_.may_transfer_leadership(roster_, now_ms_)) return false;
   const int others = orders_.others(*config_.own_agent, roster_);
   return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;
 }
 
 // The job ends with the process that hosts its coordinator, unless another one can be elected.
 void Coordinator::host_leaves(const std::string& name, const std::string& text, int signal, Effects& out) {
-  if (signal == SIGTERM && may_transfer()) return resign(text, out, true);
+  if (signal == SIGTERM && may_transfer_leadership()) return resign(text, out, true);
   stopping_.host_leaves(name, signal);
   return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
@@ -110,7 +110,7 @@ void Coordinator::host_leaves(const std::string& name, const std::string& text, 
 // A node that still trains can host a coordinator that finishes the round. That one declares every node of the round
 // lost that does not come to it: all must still be here.
 bool Coordinator::may_go_on_without_host() const {
-  if (!leadership_.may_transfer(roster_, now_ms_)) return false;
+  if (!leadership_.may_transfer_leadership(roster_, now_ms_)) return false;
   const auto& nodes = roster_.nodes();
   const bool are_all_here = std::ranges::all_of(slots_, [&](const Slot& slot) {
     const auto found = nodes.find(slot.agent);
@@ -157,16 +157,16 @@ void Coordinator::let_go_done(const Node& node, Effects& out) {
 }
 
 // This coordinator never acts again. The next one, even in the same process, is another object.
-void Coordinator::resign(const std::string& why, Effects& out, bool hands_over) {
+void Coordinator::resign(const std::string& why, Effects& out, bool transfers_leadership) {
   out.push_back(Note{format("this coordinator of term {} {}: {}", text_of_term(identity_.term()),
-                            hands_over ? "hands over to another node" : "resigns", why)});
+                            transfers_leadership ? "hands over to another node" : "resigns", why)});
   for (const auto& [agent, node] : roster_.nodes()) {
     if (!node.session) continue;
-    out.push_back(Send{*node.session, Resigned{why, hands_over}});
+    out.push_back(Send{*node.session, Resigned{why, transfers_leadership}});
     out.push_back(Drop{*node.session, why});
   }
   state_ = State::kEnded;
-  has_transferred_ = hands_over;
+  has_transferred_leadership_ = transfers_leadership;
 }
 
 void Coordinator::dismiss_if_all_heard(Effects& out) {

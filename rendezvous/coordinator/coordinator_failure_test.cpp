@@ -130,7 +130,7 @@ TEST_CASE("a worker that says so by its exit code ends the job, whatever restart
   }
 }
 
-TEST_CASE("the last restart is spent once, and then the verdict with the first failure reaches every node") {
+TEST_CASE("the last restart is spent once, and then the job result with the first failure reaches every node") {
   Job job(job_terms(2, 2, 1));
   job.run({1, 2});
   for (const RoundNumber round : {0U, 1U}) {
@@ -154,7 +154,7 @@ TEST_CASE("the last restart is spent once, and then the verdict with the first f
   }
 }
 
-TEST_CASE("a node that is lost too often is kept out, twice as long the second time, and let in afterwards") {
+TEST_CASE("a node that is lost too often is quarantined, twice as long the second time, and let in afterwards") {
   Flapping job({.node_losses = 2, .job_losses = -1});
   std::int64_t quarantined_ms = 300'000;
   NodeId session = 2;
@@ -189,7 +189,7 @@ TEST_CASE("a job that loses more nodes than it may ends, though each was lost on
         "job_losses allows");
 }
 
-TEST_CASE("the next round begins when the lost node's lease is over by every clock, counted from its last word") {
+TEST_CASE("the next round begins when the lost node's lease is over by every clock, counted from its last message") {
   for (const std::int64_t timeout_ms : {500, 5000, 60'000}) {
     const LeaseTimes lease{timeout_ms};
     CHECK(lease.over_ms() == timeout_ms * 3 / 5 + timeout_ms * 3 / 500 + 100);
@@ -292,7 +292,7 @@ TEST_CASE("an agent that opens another session has lost the first, which is clos
   CHECK(job.coordinator.roster().size() == 2);
 }
 
-TEST_CASE("a guardian's word that overtakes the end of its agent's session is the loss, and needs no lease") {
+TEST_CASE("a death notice that overtakes the end of its agent's session is the loss, and needs no lease") {
   Job job(job_terms(1, 2));
   job.run({1, 2});
   const Answer word = job.on(NodeEmptied{2, job.coordinator.incarnation(), 0});
@@ -302,7 +302,7 @@ TEST_CASE("a guardian's word that overtakes the end of its agent's session is th
   CHECK(job.stop(1).only<PrepareRound>().losses == 1);
 }
 
-TEST_CASE("a guardian's word changes nothing when it is late, or of a node that has no processes or is not known") {
+TEST_CASE("a death notice changes nothing when it is late, or of a node that has no processes or is not known") {
   Job job(job_terms(1, 2));
   job.run({1, 2});
   job.on(SessionEnded{2, "reset"});
@@ -346,7 +346,7 @@ TEST_CASE("a leaving node whose connection breaks is waited for until its lease 
   CHECK(again.reason == "node 1 (node2) received SIGTERM and leaves");
 }
 
-TEST_CASE("a node that stands by, or is done, leaves without anybody's being stopped") {
+TEST_CASE("a node that is on standby, or is done, leaves without anybody's being stopped") {
   Job job(job_terms(2, 3), {.last_call_ms = 0, .scale_up = JobRules::ScaleUp::kNever});
   job.run({1, 2});
   job.join(3);
@@ -430,7 +430,8 @@ TEST_CASE("a node that is done and lost is not missed, unless it serves the roun
   }
 }
 
-TEST_CASE("who is kept out is the host: another may take its rank, and it gets in neither with nor without that") {
+TEST_CASE(
+    "a host is quarantined, not its rank: another one may take that, and it gets in neither with nor without it") {
   Job job(job_terms(1, 2), {.node_losses = 1, .job_losses = -1});
   job.say(1, host(job, 1));
   NodeJoins flaky = job.joiner(2);
@@ -451,7 +452,7 @@ TEST_CASE("who is kept out is the host: another may take its rank, and it gets i
   CHECK(job.coordinator.roster().size() == 2);
 }
 
-TEST_CASE("a host that takes several agents with it is to blame for one loss, and the job has lost them all") {
+TEST_CASE("a host that takes several agents with it is charged with one loss, and the job has lost them all") {
   Job job(job_terms(1, 3), {.node_losses = 2, .job_losses = -1});
   job.say(1, host(job, 1));
   const auto on_one_host = [&](NodeId session) {

@@ -27,17 +27,17 @@ void Coordinator::on(Node& node, const NodeProgress& message, Effects& out) {
   if (state_ != State::kRunning || !is_current(node, message.round)) return;
   node.progress = message;
   node.progress_ms = now_ms_;
-  hang_.take(node, message, hang_now(), out);
+  hang_.on_progress(node, message, hang_now(), out);
 }
 
 void Coordinator::on(Node& node, const HangSigns& message, Effects& out) {
   if (state_ != State::kRunning || !is_current(node, message.round)) return;
-  hang_.take(node, message, hang_now(), out);
+  hang_.on_signs(node, message, hang_now(), out);
 }
 
 void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {
   if (state_ != State::kRunning || !is_current(node, message.round)) return;
-  hang_.take(node, message, hang_now(), out);
+  hang_.on_evidence(node, message, hang_now(), out);
 }
 
 // Called after each event: watches the round that runs.
@@ -51,16 +51,16 @@ void Coordinator::look_at_hang(Effects& out) {
     if (hang_.round()) hang_.round_ends(now_ms_);
     hang_.round_runs(*round_, now, out);
   }
-  hang_.look(now, out);
+  hang_.on_time(now, out);
   const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
   if (end) leave_out_for_hang(*end, out);
-  if (hang_.has_news(now_ms_) || end) hand_on(state_transfer_.give(identity_.term(), transferred_parts()), out);
+  if (hang_.has_news(now_ms_) || end) spread_state(state_transfer_.give(identity_.term(), transferred_parts()), out);
   if (end) end_hang(*end, out);
 }
 
 // A coordinator that takes the round over goes on from this state. Nodes that have stopped get it, too: they would
 // report the round.
-void Coordinator::hand_on(const Transferred& transferred, Effects& out) {
+void Coordinator::spread_state(const Transferred& transferred, Effects& out) {
   const KeepState keep{*round_, transferred};
   for (const auto& [agent, node] : roster_.nodes()) {
     if (node.session && node.slot) out.push_back(Send{*node.session, keep});
@@ -76,7 +76,7 @@ void Coordinator::hand_stuck_on(Effects& out) {
   if (state_ != State::kStopping && state_ != State::kForming) return;
   if (*due_ms > now_ms_) return look_again(*due_ms);
   hang_.has_handed_stuck(now_ms_);
-  hand_on(state_transfer_.give_hang(identity_.term(), transferred_parts()), out);
+  spread_state(state_transfer_.give_hang(identity_.term(), transferred_parts()), out);
 }
 
 HangDesk::Now Coordinator::hang_now() const {
@@ -89,7 +89,7 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
     Node& node = roster_.at(agent);
     node.passed_check = false;
     node.unhealthy = format("the job hung, and this node is at fault: {}", why);
-    check_.exclude_host(node.identity(), Exclusion::kHung);
+    check_.evict_host(node.identity(), Eviction::kHung);
     leave_out_standbys(roster_, node.identity(), node.unhealthy);
     out.push_back(node_is_unhealthy(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
   }
@@ -101,7 +101,7 @@ void Coordinator::leave_out_as_before(const TransferredHang& hang) {
     Node* node = roster_.find(slot.agent);
     if (node == nullptr || std::ranges::find(hang.out, slot.slot) == hang.out.end()) continue;
     node->unhealthy = "the job hung, and this node is out for that";
-    check_.exclude_host(node->identity(), Exclusion::kHung);
+    check_.evict_host(node->identity(), Eviction::kHung);
   }
 }
 
@@ -130,7 +130,7 @@ void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& o
   if (!node.unhealthy.empty()) return;  // the node is out as the one at fault
   node.passed_check = false;
   node.unhealthy = format("the job hung, and this node cannot end its workers: {}", why);
-  check_.exclude_host(node.identity(), Exclusion::kHung);
+  check_.evict_host(node.identity(), Eviction::kHung);
   hang_.leave_out(*round_, node.place.node_rank);
   leave_out_standbys(roster_, node.identity(), node.unhealthy);
   out.push_back(node_is_unhealthy(node, format("{} is out of the job, which hung: {}", node.name(), why), why));

@@ -123,9 +123,9 @@ struct CoordinatorBreaker {
     job.check_.has_answered_.push_back(false);
     job.check_.results_.back().emplace_back();
   }
-  static void exclude_too_many(Coordinator& job) {
+  static void evict_too_many(Coordinator& job) {
     for (std::size_t i = 0; i <= limits::kNodesPerJob; ++i)
-      job.check_.evicted_.emplace("host" + std::to_string(i), Exclusion::kUnhealthy);
+      job.check_.evicted_.emplace("host" + std::to_string(i), Eviction::kUnhealthy);
   }
 };
 
@@ -227,7 +227,7 @@ TEST_CASE("a node without a session or a lease, or with those of another, is not
   CHECK(noticed(State::kForming, Breaker::take_in_too_many) == "is_over || roster_.size() <= limits::kNodesPerJob");
 }
 
-TEST_CASE("a round whose seats are not those of its members is noticed") {
+TEST_CASE("a round whose rank slots are not those of its members is noticed") {
   CHECK(noticed(State::kPreparing, Breaker::take_slot_away) == "roster.count(MemberState::kMember) == slots.size()");
   CHECK(noticed(State::kPreparing, Breaker::give_slot_to_stranger) == "found != nodes_.end()");
   CHECK(noticed(State::kPreparing, Breaker::give_slot_to_standby) == "node.member_state() == MemberState::kMember");
@@ -240,7 +240,7 @@ TEST_CASE("a round whose seats are not those of its members is noticed") {
   CHECK(noticed(State::kForming, Breaker::slot_before_round) == "round_ || (slots_.empty() && !recovery_.has_begun())");
 }
 
-TEST_CASE("a node whose standing is not of the job's state is noticed") {
+TEST_CASE("a node whose member state is not of the job's state is noticed") {
   CHECK(noticed(State::kForming, Breaker::move<MemberState::kMember>) == "in_round(roster_) == 0");
   CHECK(noticed(State::kForming, Breaker::move<MemberState::kStopping>) ==
         "round_ || roster_.count(MemberState::kReady) == roster_.size()");
@@ -287,7 +287,7 @@ TEST_CASE("a check beyond its phases, and what is counted and not there, are not
   CHECK(noticed_in_check(Breaker::keep_no_results) == "results_.size() == std::min(phase_ + 1, phases_)");
   CHECK(noticed_in_check(Breaker::lose_a_result) == "results_.back().size() == nodes()");
   CHECK(noticed_in_check(Breaker::check_another_node) == "!is_checking() || check_.nodes() == slots_.size()");
-  CHECK(noticed_in_check(Breaker::exclude_too_many) == "evicted_.size() <= limits::kNodesPerJob");
+  CHECK(noticed_in_check(Breaker::evict_too_many) == "evicted_.size() <= limits::kNodesPerJob");
   for (const auto breaks : {Breaker::count_answer, Breaker::count_all_answers}) {
     CHECK(noticed_in_check(breaks) == "answers_ == answered && answers_ < nodes()");
   }

@@ -20,7 +20,7 @@ namespace {
 using Activity = AgentFacts::Activity;
 
 HostRecord record_of(const std::string& host, const RoundCheck& check, const LossBudget& losses, std::int64_t now_ms) {
-  HostRecord record{.exclusion = check.exclusion_of(host)};
+  HostRecord record{.eviction = check.eviction_of(host)};
   if (const auto until_ms = losses.quarantined_until(host, now_ms)) record.quarantined_ms = *until_ms - now_ms;
   return record;
 }
@@ -236,7 +236,7 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
   const AgentFacts& facts = message.facts;
   if (facts.activity == Activity::kIdle || facts.round != round_) {
     if (facts.round == round_) {
-      stopping_.take(node, facts.failures, settings_.terms.max_nodes > 1);
+      stopping_.add_failures(node, facts.failures, settings_.terms.max_nodes > 1);
       if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
     }
     is_ready(node, out);
@@ -291,7 +291,7 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
 void Coordinator::inherit(const Transferred& transferred, Effects& out) {
   using Taken = StateTransfer::Taken;
   const bool error_files_wait = budgets_.error_files_wait;
-  const Taken taken = state_transfer_.take(transferred, transferred_parts());
+  const Taken taken = state_transfer_.adopt_state(transferred, transferred_parts());
   if (taken == Taken::kUnreadable) {
     out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
   }

@@ -12,7 +12,7 @@ using namespace elastic::coordinator::testing;
 using namespace elastic::coordinator::testing::majority;
 using namespace elastic::protocol;
 
-TEST_CASE("a round runs once a quorum of its nodes promises its support") {
+TEST_CASE("a round runs once a quorum of its nodes has voted for the coordinator") {
   Job job(job_terms(3, 3), kMajority);
   for (const NodeId node : {1u, 2u, 3u}) job.join(node);
   CHECK(job.say(1, StoreIsOpen{0, {"10.0.0.1", 4000}}).silent());
@@ -20,7 +20,8 @@ TEST_CASE("a round runs once a quorum of its nodes promises its support") {
   CHECK(acknowledge(job, 2).all<RunWorkers>().size() == 3);
 }
 
-TEST_CASE("a coordinator lends for no longer than its nodes promise, and resigns when they are no quorum any more") {
+TEST_CASE(
+    "a coordinator grants leases for no longer than its nodes' votes, and resigns when they are no quorum any more") {
   Three job;
   CHECK(job.prepared.at(0).second.before.empty());
   constexpr std::int64_t kLeft = 1'940;  // 1 % less than what is left of the votes at 0 ms
@@ -42,7 +43,7 @@ TEST_CASE("a coordinator lends for no longer than its nodes promise, and resigns
   CHECK_FALSE(job.coordinator.ending().job_result());
 }
 
-TEST_CASE("a coordinator that did not run for a while looks at its promises before it does anything else") {
+TEST_CASE("a coordinator that did not run for a while looks at its votes before it does anything else") {
   Three job;
   job.now_ms = kHeld;
   const Answer answer = job.fail(1, failure(0, 5));
@@ -50,7 +51,7 @@ TEST_CASE("a coordinator that did not run for a while looks at its promises befo
   CHECK(answer.all<StopWorkers>().empty());
 }
 
-TEST_CASE("a node that leaves in order supports its coordinator for good") {
+TEST_CASE("the vote of a node that leaves in order counts for good") {
   Three job;
   for (const NodeId node : {1u, 2u}) job.say(node, WorkersSucceeded{0});
   for (const NodeId node : {1u, 2u}) job.say(node, NodeLeaves{});
@@ -75,7 +76,7 @@ TEST_CASE("a coordinator that leads goes on with a higher term when it hears of 
   CHECK(elsewhere.coordinator.ended());
 }
 
-TEST_CASE("half of the nodes is enough with that of the coordinator, which promises once") {
+TEST_CASE("half of the nodes is enough with that of the coordinator, which votes once") {
   Job job(job_terms(2, 2), kMajority, {.now_ms = -10'000, .own_agent = 1});
   job.coordinator.on_event(TimePassed{}, -400);
   job.now_ms = 0;
@@ -122,7 +123,7 @@ TEST_CASE("a node that is lost has heard of no later round, but the others have"
   CHECK(job.say(2, RoundHeard{1}).all<RunWorkers>().size() == 2);
 }
 
-TEST_CASE("a node that is not in the next round is told of it, too, since its word may be needed") {
+TEST_CASE("a node that is not in the next round is told of it, too, since its answer may be needed") {
   Job job(job_terms(2, 4, 1, 2), kMajority);
   for (const NodeId node : {1u, 2u, 3u, 4u}) job.join(node);
   for (const NodeId node : {1u, 2u, 3u, 4u}) acknowledge(job, node);
@@ -154,13 +155,13 @@ TEST_CASE("the rule of the first node says to all whether a refused connection i
   CHECK_FALSE(unproven.prepared.at(2).second.refusal_is_proof);
 }
 
-TEST_CASE("SIGTERM to the coordinator's node hands over where the other nodes are enough for a round") {
+TEST_CASE("SIGTERM to the coordinator's node transfers the leadership where the other nodes are enough for a round") {
   using OnLeave = JobRules::OnLeave;
   struct Case {
     int min_nodes;
     OnLeave on_leave;
     int signal;
-    bool hands_over;
+    bool transfers_leadership;
   };
   for (const Case& each :
        {Case{1, OnLeave::kLeadershipTransfer, SIGTERM, true}, Case{2, OnLeave::kLeadershipTransfer, SIGTERM, true},
@@ -173,14 +174,15 @@ TEST_CASE("SIGTERM to the coordinator's node hands over where the other nodes ar
     rules.on_leave = each.on_leave;
     Three job({.incarnation = 7, .now_ms = -10'000, .own_agent = 1}, rules, each.min_nodes);
     const Answer answer = job.say(1, NodeLeaves{each.signal});
-    CHECK(answer.all<Resigned>().size() == (each.hands_over ? 3U : 0U));
-    CHECK(answer.all<StopWorkers>().size() == (each.hands_over ? 0U : 3U));
-    if (each.hands_over) CHECK(answer.to<Resigned>(2).hands_over);
-    CHECK(job.coordinator.ended() == each.hands_over);
+    CHECK(answer.all<Resigned>().size() == (each.transfers_leadership ? 3U : 0U));
+    CHECK(answer.all<StopWorkers>().size() == (each.transfers_leadership ? 0U : 3U));
+    if (each.transfers_leadership) CHECK(answer.to<Resigned>(2).transfers_leadership);
+    CHECK(job.coordinator.ended() == each.transfers_leadership);
   }
 }
 
-TEST_CASE("a coordinator hands over to none before a round has run, and to no node that cannot be reached") {
+TEST_CASE(
+    "a coordinator transfers its leadership to nobody before a round has run, and to no node that cannot be reached") {
   Job job(job_terms(1, 3), kMajority, {.incarnation = 7, .now_ms = 0, .own_agent = 1});
   job.join(1);
   job.join(2);
@@ -190,8 +192,7 @@ TEST_CASE("a coordinator hands over to none before a round has run, and to no no
   CHECK(closed.say(1, NodeLeaves{SIGTERM}).all<Resigned>().empty());
 }
 
-TEST_CASE(
-    "a round waits until the doors that are tried have answered, and those that do not answer are no successors") {
+TEST_CASE("a round waits until the peer ports that are tried have answered, and no longer than a second") {
   Job job(job_terms(2, 2), kMajority, {.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
   job.coordinator.on_event(TimePassed{}, -400);
   job.now_ms = 0;
@@ -205,7 +206,7 @@ TEST_CASE(
   CHECK(job.pass(1).all<PrepareRound>().size() == 2);
 }
 
-TEST_CASE("a successor is named by the address that has answered first") {
+TEST_CASE("a next leader is named by the address that has answered first") {
   Job job(job_terms(2, 2), kMajority, {.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
   job.coordinator.on_event(TimePassed{}, -400);
   job.now_ms = 0;
@@ -221,7 +222,7 @@ TEST_CASE("a successor is named by the address that has answered first") {
   CHECK(prepared.next_leaders[0].addresses == "10.1.0.2 172.17.0.1 10.0.0.2");
 }
 
-TEST_CASE("where no other node's door can be reached the coordinator needs nobody's promises, and says so once") {
+TEST_CASE("where no other node's peer port can be reached the coordinator needs nobody's votes, and says so once") {
   Job job(job_terms(1, 3), kMajority, {.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
   job.coordinator.on_event(TimePassed{}, -400);
   job.now_ms = 0;
@@ -262,7 +263,7 @@ TEST_CASE("where no other node's door can be reached the coordinator needs nobod
   CHECK(back.pass_with({2, 3}, 4'000).to<EndJob>(2).job_result.reason.contains("only 2 came back to it"));
 }
 
-TEST_CASE("a coordinator that has formed no round gives way to one that announces itself, and tells its nodes") {
+TEST_CASE("a coordinator that has formed no round gives way to one that gossips of a round, and tells its nodes") {
   Job job(job_terms(2, 3), kMajority, {.incarnation = 7, .now_ms = 0, .birth_ms = 500, .own_agent = 1});
   job.join(1);
   CHECK(job.coordinator.gossip() == Gossip{"10.0.0.1", 0, 500, {}});
@@ -284,7 +285,7 @@ TEST_CASE("of two jobs of one name that have both formed rounds the one with few
   CHECK(end.job_result.reason.contains("with more rounds (5, this one has 1) has its coordinator at 10.0.0.6:1"));
 }
 
-TEST_CASE("with failover=off nobody gives way, announces or tries doors") {
+TEST_CASE("with failover=off nobody gives way, gossips or tries peer ports") {
   Job job(job_terms(2, 3), {}, {.incarnation = 7, .now_ms = 0, .own_agent = 1});
   NodeJoins joins = job.joiner(1);
   joins.addresses = "10.0.0.1";
@@ -309,7 +310,8 @@ TEST_CASE("a node with another rule of failover than the job's first node is nam
   CHECK(std::ranges::count_if(answer.effects, names) == 1);
 }
 
-TEST_CASE("the coordinator's node that is done hands over while all nodes of the round are here, and else it stays") {
+TEST_CASE(
+    "a coordinator whose node is done transfers its leadership if all nodes of the round are here, and stays if not") {
   const CoordinatorConfig config{.incarnation = 7, .now_ms = -10'000, .own_agent = 2};
   JobRules rules = kMajority;
   rules.on_leave = JobRules::OnLeave::kEnd;  // a rule about signals only
@@ -318,7 +320,7 @@ TEST_CASE("the coordinator's node that is done hands over while all nodes of the
   job.say(2, WorkersSucceeded{0});
   const Answer answer = job.say(2, NodeLeaves{});
   CHECK(answer.all<Resigned>().size() == 3);
-  CHECK(answer.to<Resigned>(1).hands_over);
+  CHECK(answer.to<Resigned>(1).transfers_leadership);
   CHECK(answer.all<StopWorkers>().empty());
   CHECK(job.coordinator.ended());
 
@@ -405,7 +407,7 @@ TEST_CASE(
   CHECK(!job.coordinator.roster().nodes().contains(done.agent));
 }
 
-TEST_CASE("a candidate that is told to leave has nothing to hand over") {
+TEST_CASE("a candidate that is told to leave has no leadership to transfer") {
   const Three before;
   Later job(before);
   job.comes(1);
@@ -414,7 +416,7 @@ TEST_CASE("a candidate that is told to leave has nothing to hand over") {
   CHECK(!job.coordinator.is_ending());
 }
 
-TEST_CASE("a node that leaves a candidate supports it until it is elected") {
+TEST_CASE("a node that leaves a candidate goes on voting for it until it is elected") {
   const Three before;
   Later job(before);
   job.comes(1);
@@ -429,7 +431,7 @@ TEST_CASE("a node that leaves a candidate supports it until it is elected") {
 }
 
 TEST_CASE(
-    "the job ends when every node is told to leave while the coordinator is handed over, its own node among them") {
+    "the job ends when every node is told to leave during a leadership transfer, the next leader's own among them") {
   const Three before({.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
   Later job(before, {.incarnation = 9, .now_ms = 0, .own_agent = 2});
   for (const NodeId node : {1u, 2u, 3u}) {
@@ -444,14 +446,14 @@ TEST_CASE(
   CHECK(job.coordinator.ending().job_result()->signal == SIGTERM);
 }
 
-TEST_CASE("a coordinator whose node is told to leave while it takes the job over hands over when it has done so") {
+TEST_CASE("a coordinator whose node is told to leave while it takes the job over transfers its leadership after that") {
   const Three before({.incarnation = 7, .now_ms = -10'000, .own_agent = 1});
   Later job(before, {.incarnation = 9, .now_ms = 0, .own_agent = 2});
   for (const NodeId node : {2u, 3u}) {
     job.comes(node);
     job.votes(node);
   }
-  SUBCASE("it stands for election") {
+  SUBCASE("it campaigns") {
     job.say(2, NodeLeaves{SIGTERM});
     acknowledge(job, 2);
     CHECK(acknowledge(job, 3).silent());
@@ -465,10 +467,10 @@ TEST_CASE("a coordinator whose node is told to leave while it takes the job over
   job.say(2, NodeStopped{0, {}, {}});
   const auto resigned = job.pass_with({2, 3}, 3'300).all<Resigned>();
   REQUIRE(resigned.size() == 2);
-  CHECK(resigned.front().second.hands_over);
+  CHECK(resigned.front().second.transfers_leadership);
 }
 
-TEST_CASE("nobody is asked by the coordinator of a job of one node, or with failover=off") {
+TEST_CASE("the coordinator of a job of one node, or with failover=off, asks nobody for a vote") {
   Job small(job_terms(1, 1), kMajority);
   small.join(1);
   CHECK_FALSE(small.coordinator.leadership().is_counting());

@@ -54,7 +54,7 @@ TEST_CASE("the maximum ends the last call") {
   CHECK(job.join(2).all<PrepareRound>().size() == 2);
 }
 
-TEST_CASE("a round has a multiple of the unit, and who is above it stands by until one is lost") {
+TEST_CASE("a round has a multiple of the unit, and who is above it is on standby until one is lost") {
   Job job(job_terms(2, 7, 0, 2), {.last_call_ms = 1000});
   for (const NodeId node : {1U, 2U, 3U, 4U, 5U}) job.join(node);
   const Answer first = job.pass_with({1, 2, 3, 4, 5}, 1000);
@@ -100,7 +100,7 @@ TEST_CASE("a replacement within the join timeout takes the lost node's rank, and
   CHECK(again.to<PrepareRound>(2).restart_count == 0);
 }
 
-TEST_CASE("nodes that come back take the seats of their addresses, and others what is left") {
+TEST_CASE("nodes that come back take the rank slots of their addresses, and others what is left") {
   Job job(job_terms(3, 3));
   job.run({1, 2, 3});
   lose(job, 2);

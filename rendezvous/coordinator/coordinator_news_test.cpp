@@ -125,7 +125,7 @@ TEST_CASE("a node that goes as it is told to stop is not waited for") {
   CHECK(left.only<PrepareRound>().place.node_count == 1);
 }
 
-TEST_CASE("a job that is ending says when to try again; its own nodes may come back for the verdict") {
+TEST_CASE("a job that is ending says when to try again; its own nodes may come back for the job result") {
   Job job = in_state(State::kEnding);
   const auto rejected = job.join(9).only<Rejected>();
   CHECK(rejected.why == Rejected::Why::kJobEnding);
@@ -159,7 +159,7 @@ TEST_CASE("a node that was asked about is told that the job ends, too") {
   CHECK(job.say(1, WorkersSucceeded{0}).only<Rejected>().why == Rejected::Why::kRankTaken);
 }
 
-TEST_CASE("a verdict is waited for until every node has heard it, those that are lost meanwhile excepted") {
+TEST_CASE("a job waits until every node has heard its result, those that are lost meanwhile excepted") {
   Job job = in_state(State::kEnding);
   CHECK(job.say(1, JobResultHeard{}).silent());
   CHECK(job.say(1, JobResultHeard{}).silent());

@@ -207,7 +207,7 @@ TEST_CASE("nodes that run nothing may have missed a round: a later one is waited
   CHECK(job.coordinator.state() != State::kRecovery);
 }
 
-TEST_CASE("budgets go on from what agents report: a failure after the rebuilding is one more restart") {
+TEST_CASE("budgets go on from what agents report: a failure after the recovery is one more restart") {
   After job(job_terms(2, 2, 3), 2);
   job.back(0, Activity::kRunning);
   job.back(1, Activity::kRunning);
@@ -220,7 +220,7 @@ TEST_CASE("budgets go on from what agents report: a failure after the rebuilding
   CHECK(job.stop(2, {failure(1, 5)}).to<EndJob>(1).job_result.restarts_used == 3);
 }
 
-TEST_CASE("rounds after the rebuilding have the birth that nodes report and the term of the new coordinator") {
+TEST_CASE("rounds after the recovery have the birth that nodes report and the term of the new coordinator") {
   After job(job_terms(2, 2, 3), 2);
   for (int rank = 0; rank < 2; ++rank) {
     NodeJoins joins = job.report(rank, Activity::kRunning);
@@ -333,7 +333,7 @@ TEST_CASE("who reports an older round than another has not heard that it went on
   }
 }
 
-TEST_CASE("newcomers stand by while a round is taken over, and do not disturb it") {
+TEST_CASE("newcomers are on standby while a round is taken over, and do not disturb it") {
   After job(job_terms(2, 2, 3), 2);
   CHECK(job.join(9).silent());
   CHECK(job.back(0, Activity::kRunning).silent());
@@ -372,7 +372,7 @@ TEST_CASE("a newcomer that was earlier and claims the rank of a node which runs 
   CHECK(job.coordinator.state() == State::kRunning);
 }
 
-TEST_CASE("a verdict that was heard ends the job even where others report that they run") {
+TEST_CASE("a job result that was heard ends the job even where others report that they run") {
   After job(job_terms(2, 2, 3), 2);
   job.back(0, Activity::kRunning);
   NodeJoins knows = job.report(1, Activity::kIdle);
@@ -385,7 +385,7 @@ TEST_CASE("a verdict that was heard ends the job even where others report that t
   CHECK(job.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 
-TEST_CASE("a verdict that comes too late, when the job goes on, is not taken in") {
+TEST_CASE("a job result that comes too late, when the job goes on, is not taken in") {
   Elected job(job_terms(1, 2, 3), 2);
   job.back(0, Activity::kRunning);
   job.pass_with({1}, 3200);
@@ -416,7 +416,7 @@ TEST_CASE("a coordinator steps down when an agent knows of a later one, and not 
   CHECK(job.say(1, WorkersSucceeded{0}).effects.empty());
 }
 
-TEST_CASE("a verdict is none on nodes that were never in that job: they try again, whoever came first") {
+TEST_CASE("a job result does not end nodes that were never in that job: they try again, whoever came first") {
   for (const bool fresh_first : {true, false}) {
     CAPTURE(fresh_first);
     After job(job_terms(2, 2, 3), 2);
@@ -480,7 +480,7 @@ TEST_CASE("nodes that know no round of an earlier start of the job begin another
   CHECK(job.coordinator.incarnation() == own);
 }
 
-TEST_CASE("a verdict is told again, under its name, when an older job is met while it is being told") {
+TEST_CASE("a job result is sent again with an older job's incarnation when that job is met while it is being told") {
   After job(job_terms(1, 3, 3), 2);
   NodeJoins host = job.joiner(8);
   host.hosts_coordinator = true;

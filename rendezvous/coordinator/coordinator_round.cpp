@@ -67,7 +67,7 @@ void Coordinator::form_if_due(Effects& out) {
 }
 
 void Coordinator::tell_what_is_awaited(News news, Effects& out) {
-  const auto due = news_.tell(std::move(news), roster_.count(MemberState::kReady), roster_.arrivals(), now_ms_);
+  const auto due = news_.news_due(std::move(news), roster_.count(MemberState::kReady), roster_.arrivals(), now_ms_);
   look_again(due.look_again_ms);
   if (!due.message) return;
   for (const auto& [agent, node] : roster_.nodes()) {

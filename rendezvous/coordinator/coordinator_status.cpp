@@ -95,7 +95,7 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
                   .node_losses = budgets_.losses.losses(),
                   .again_because = again_.because};
   if (round_) job.round = *round_;
-  statistics_.tell(job, now_ms);
+  statistics_.fill_status(job, now_ms);
   for (const auto& [agent, node] : roster_.nodes()) {
     const MemberPlace place = place_of(node, state_, is_checking());
     ++job.nodes[static_cast<std::size_t>(place)];
@@ -120,7 +120,7 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
                            .silent_ms = std::max<std::int64_t>(now_ms - node.last_heard_ms, 0)});
     job.members.back().progress = newest;
     if (node.peer_port != 0 && node.session && address_of) {
-      job.members.back().peer_port = with_port(address_of(*node.session), node.peer_port);
+      job.members.back().peer_address = with_port(address_of(*node.session), node.peer_port);
     }
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }

@@ -146,7 +146,7 @@ TEST_CASE("the check is a phase, and a round after it is no restart") {
   CHECK(of(again.lost_work_ms, RoundCause::kCheck) == 0);
 }
 
-TEST_CASE("a host that is kept out is counted until it may come back") {
+TEST_CASE("a quarantined host is counted until it may come back") {
   JobRules rules;
   rules.node_losses = 1;
   rules.quarantine_ms = 60'000;

@@ -40,7 +40,7 @@ TEST_CASE("what one node knows of the first failure is told to all when they are
   CHECK(job.coordinator.ending().details() == "Traceback");
 }
 
-TEST_CASE("the first details hold, and a node may bring them after it has heard the verdict") {
+TEST_CASE("the first details hold, and a node may bring them after it has heard the job result") {
   Job job = failed();
   job.say(1, JobResultHeard{});
   job.say(1, JobResultHeard{"first"});
@@ -166,7 +166,8 @@ TEST_CASE("who waits for the first round is told of no loss that was not") {
   CHECK(job.pass_with({1}, 2000).only<Awaiting>().because.empty());
 }
 
-TEST_CASE("who stands by is told what for, again with each round, and others that come later are told alone") {
+TEST_CASE(
+    "a node that is on standby is told what for, again with each round, and others that come later are told alone") {
   Job job(job_terms(2, 2, 1));
   job.run({1, 2});
   job.join(3);
@@ -186,7 +187,7 @@ TEST_CASE("who stands by is told what for, again with each round, and others tha
   CHECK(job.pass_with({1, 2, 3, 4}, 1500).all<Awaiting>().size() == 2);
 }
 
-TEST_CASE("where a job may grow, and will not yet, who stands by is told with how many it runs") {
+TEST_CASE("where a job may grow, and will not yet, a node on standby is told with how many it runs") {
   Job job(job_terms(1, 4, 1), {.last_call_ms = 0, .scale_up = JobRules::ScaleUp::kNever});
   job.run({1});
   job.join(2);

@@ -165,7 +165,7 @@ TEST_CASE("a round after a loss begins when the lost node's lease is over, and n
   CHECK(job.pass(1).all<PrepareRound>().size() == 1);
 }
 
-TEST_CASE("a guardian's word that its node is empty ends the wait for the lease") {
+TEST_CASE("a guardian's death notice ends the wait for its node's lease") {
   Job job(nodes(1, 2));
   job.run({1, 2});
   job.on(SessionEnded{2, "reset"});
@@ -253,7 +253,7 @@ TEST_CASE("a coordinator that is back within the lease takes over what its agent
   CHECK(after.say(2, WorkersSucceeded{0}).to<EndJob>(1).job_result.restarts_used == 2);
 }
 
-TEST_CASE("a verdict that one agent has heard reaches all through the coordinator that comes after") {
+TEST_CASE("a job result that one agent has heard reaches all through the coordinator that comes after") {
   Job after(nodes(2, 2), {}, {.term = 2, .incarnation = 99, .now_ms = 500});
   NodeJoins knows = after.joiner(1);
   knows.facts = {.incarnation = 5, .term = 1, .round = 3, .job_result = JobResult{.round = 3}};
@@ -267,7 +267,7 @@ TEST_CASE("a verdict that one agent has heard reaches all through the coordinato
   CHECK(after.pass_with({1, 2}, 4000).all<Dismiss>().size() == 2);
 }
 
-TEST_CASE("a verdict of a coordinator before the one that has formed the round is not taken") {
+TEST_CASE("a job result of a coordinator before the one that has formed the round is not taken") {
   for (const Term given : {1u, 7u}) {
     Job job(nodes(2, 2), {}, {.term = 7, .incarnation = 5});
     job.run({1, 2});

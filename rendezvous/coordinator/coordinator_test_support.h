@@ -122,16 +122,16 @@ struct Job {
   }
 
   protocol::NodeJoins joiner(protocol::AgentId agent, int workers = 1) const {
-    const bool has_peer_port = rules.failover == protocol::JobRules::Failover::kMajority;
+    const bool has_peer_server = rules.failover == protocol::JobRules::Failover::kMajority;
     return {.local_world_size = workers,
             .role = "default",
             .agent = agent,
             .address = "node" + std::to_string(agent),
             .terms = terms,
             .rules = rules,
-            .addresses = has_peer_port ? "10.0.0." + std::to_string(agent) : "",
+            .addresses = has_peer_server ? "10.0.0." + std::to_string(agent) : "",
             .check = check_rules,
-            .peer_port = static_cast<std::uint16_t>(has_peer_port ? 4000 : 0)};
+            .peer_port = static_cast<std::uint16_t>(has_peer_server ? 4000 : 0)};
   }
   Answer join(protocol::NodeId session, int workers = 1) { return say(session, joiner(session, workers)); }
 

@@ -71,7 +71,7 @@ std::optional<Rejected> refused(Job& job, AgentId agent, const std::string& host
 
 }  // namespace
 
-TEST_CASE("the rules of the first node hold after a rebuild, whoever reports first") {
+TEST_CASE("the rules of the first node hold after a recovery, whoever reports first") {
   After job(job_terms(1, 4, 3), 2);
   TransferredState state;
   state.rules.scale_up = JobRules::ScaleUp::kNever;
@@ -83,7 +83,7 @@ TEST_CASE("the rules of the first node hold after a rebuild, whoever reports fir
   CHECK(job.fail_and_stop().to<PrepareRound>(1).place.node_count == 3);  // as many as the first round had
 }
 
-TEST_CASE("without what the earlier coordinator has handed over the size of the present round is the first one") {
+TEST_CASE("without transferred state the size of the present round is the first one") {
   After job(job_terms(1, 4, 3), 2);
   job.rules.scale_up = JobRules::ScaleUp::kNever;
   for (int rank = 0; rank < 2; ++rank) job.back(rank);
@@ -91,7 +91,7 @@ TEST_CASE("without what the earlier coordinator has handed over the size of the 
   CHECK(job.fail_and_stop().to<PrepareRound>(1).place.node_count == 2);
 }
 
-TEST_CASE("a host that was kept out is kept out for the rest of its time") {
+TEST_CASE("a host that was quarantined is quarantined for the rest of its time") {
   After job(job_terms(1, 4, 3), 2);
   TransferredState state;
   state.hosts = {{"bad", 0, kUnixMs - 100'000, 300'000, kUnixMs + 200'000}};
@@ -105,7 +105,7 @@ TEST_CASE("a host that was kept out is kept out for the rest of its time") {
   CHECK(!refused(job, 10, "bad"));
 }
 
-TEST_CASE("a host that the check has excluded stays excluded") {
+TEST_CASE("a host that the check has evicted stays evicted") {
   After job(job_terms(1, 4, 3), 2);
   TransferredState state;
   state.evicted = {{"bad"}};
@@ -115,7 +115,8 @@ TEST_CASE("a host that the check has excluded stays excluded") {
   CHECK(rejected->why == Rejected::Why::kEvicted);
 }
 
-TEST_CASE("newcomers of such hosts that came before the first node of the round are turned away then") {
+TEST_CASE(
+    "newcomers of quarantined and evicted hosts that came before the first node of the round are turned away then") {
   After job(job_terms(1, 4, 3), 2);
   TransferredState state;
   state.hosts = {{"lost", 0, kUnixMs, 300'000, kUnixMs + 300'000}};
@@ -130,7 +131,7 @@ TEST_CASE("newcomers of such hosts that came before the first node of the round 
   CHECK(answer.all<Rejected>().size() == 2);
 }
 
-TEST_CASE("a crash that comes again after a rebuild is deterministic") {
+TEST_CASE("a crash that comes again after a recovery is deterministic") {
   const Crash crash{Crash::Kind::kImport, 0xC8A54};
   for (const bool is_same : {true, false}) {
     After job(job_terms(2, 2, 5), 2);
@@ -148,7 +149,7 @@ TEST_CASE("a crash that comes again after a rebuild is deterministic") {
   }
 }
 
-TEST_CASE("what was handed over is handed on, with a greater number, and with what this coordinator does not know") {
+TEST_CASE("transferred state is passed on, with a greater number, and with what this coordinator does not know") {
   After job(job_terms(1, 4, 5), 2);
   TransferredState state;
   state.rules.join_timeout_ms = 44'000;
@@ -193,7 +194,7 @@ TEST_CASE("a coordinator goes on without what it cannot read, and says so") {
   CHECK(job.fail_and_stop().to<PrepareRound>(1).restart_count == 3);
 }
 
-TEST_CASE("a host that one coordinator keeps out is kept out by the next, by its own clock") {
+TEST_CASE("a host that one coordinator quarantines is quarantined by the next, by its own clock") {
   JobRules rules;
   rules.node_losses = 1;
   Job first(job_terms(1, 3), rules, {.now_ms = -10'000, .made_ms = 0, .birth_ms = kUnixMs});

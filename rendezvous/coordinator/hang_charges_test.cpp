@@ -26,7 +26,7 @@ struct Job {
   int least;
 };
 
-TEST_CASE("a hard fault costs the node its place at once, a soft one the second time") {
+TEST_CASE("a node is evicted for a hard fault at once, and for a soft one the second time") {
   Job job;
   CHECK(job.charge(Fault::kHard, {"a"}).out == Strings{"a"});
   const auto first = job.charge(Fault::kSoft, {"b"});
@@ -38,14 +38,14 @@ TEST_CASE("a hard fault costs the node its place at once, a soft one the second 
   CHECK(second.action == "restart, without node b (hang 3 of 3)");
 }
 
-TEST_CASE("a node with a soft fault is replaced at once where another stands by") {
+TEST_CASE("a node with a soft fault is replaced at once where another is on standby") {
   Job job;
   job.standbys = 1;
   // One standby is there for the two nodes.
   CHECK(job.charge(Fault::kSoft, {"a", "b"}).out == Strings{"a"});
 }
 
-TEST_CASE("who is at fault without a node costs nobody his place") {
+TEST_CASE("a fault that is no node's evicts nobody") {
   Job job;
   for (const Fault fault : {Fault::kNone, Fault::kScript}) {
     const auto decision = job.charge(fault, {"a"});
@@ -112,7 +112,7 @@ TEST_CASE("the next coordinator knows what was charged, whatever it is sent") {
   CHECK(hostile.record().charges == std::vector<HangCharges::Charge>{{"b", 2}});
 }
 
-TEST_CASE("so many nodes are remembered that their record can be handed on, those that were blamed last") {
+TEST_CASE("so many nodes are remembered that their record can be transferred, those that were charged last") {
   Job job(1'000'000, 1000);
   for (std::size_t i = 0; i < 2 * limits::kHangCharges; ++i) job.charge(Fault::kSoft, {format("node{:03}", i)});
   const auto record = job.charges.record();

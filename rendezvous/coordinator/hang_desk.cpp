@@ -234,7 +234,7 @@ void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
   const bool goes_on = inherited && inherited->round == round && inherited->record.state != HangState::kIdle;
   if (goes_on) {
     began_ms_ = now.now_ms - inherited->record.silent_ms;
-    return look(now, out);
+    return on_time(now, out);
   }
   handle(hang::RoundBegan{}, now, out);
 }
@@ -260,7 +260,7 @@ void HangDesk::end_collection() {
   }
 }
 
-void HangDesk::take(const Node& node, const NodeProgress& message, Now now, Effects& out) {
+void HangDesk::on_progress(const Node& node, const NodeProgress& message, Now now, Effects& out) {
   if (round_ != message.round) return;
   note_section(node.agent, message.oldest, now, out);
   beat(message.newest, now, out);
@@ -289,7 +289,7 @@ void HangDesk::beat(const ProgressOfRank& said, Now now, Effects& out) {
   handle(hang::Beat{phase_of(said.phase), now.now_ms - at_ms}, now, out);
 }
 
-void HangDesk::take(const Node& node, const HangSigns& message, Now now, Effects& out) {
+void HangDesk::on_signs(const Node& node, const HangSigns& message, Now now, Effects& out) {
   const auto member = members_.find(node.agent);
   if (round_ != message.round || member == members_.end()) return;
   const HangFacts before = std::exchange(member->second.facts, message.facts);
@@ -302,7 +302,7 @@ void HangDesk::take(const Node& node, const HangSigns& message, Now now, Effects
   if (message.disks_move) handle(hang::DiskMoves{}, now, out);
 }
 
-void HangDesk::take(const Node& node, const NodeEvidence& message, Now now, Effects& out) {
+void HangDesk::on_evidence(const Node& node, const NodeEvidence& message, Now now, Effects& out) {
   const auto found = members_.find(node.agent);
   if (round_ != message.round || !collecting_ || message.collection != collection_ || found == members_.end()) return;
   Member& member = found->second;
@@ -313,7 +313,7 @@ void HangDesk::take(const Node& node, const NodeEvidence& message, Now now, Effe
   if (awaited_ == 0) handle(hang::Collected{}, now, out);
 }
 
-void HangDesk::look(Now now, Effects& out) {
+void HangDesk::on_time(Now now, Effects& out) {
   if (!round_) return;
   const auto due_ms = next_ms();
   if (due_ms && *due_ms <= now.now_ms) handle(hang::Tick{}, now, out);

@@ -120,12 +120,12 @@ class HangDesk {
   bool suspects_links() const { return suspects_links_; }
 
   // Messages of nodes in the round that is watched.
-  void take(const membership::Node& node, const protocol::NodeProgress& message, Now now, Effects& out);
-  void take(const membership::Node& node, const protocol::HangSigns& message, Now now, Effects& out);
-  void take(const membership::Node& node, const protocol::NodeEvidence& message, Now now, Effects& out);
+  void on_progress(const membership::Node& node, const protocol::NodeProgress& message, Now now, Effects& out);
+  void on_signs(const membership::Node& node, const protocol::HangSigns& message, Now now, Effects& out);
+  void on_evidence(const membership::Node& node, const protocol::NodeEvidence& message, Now now, Effects& out);
   // Does what is due.
-  void look(Now now, Effects& out);
-  // When look() is due; empty: never.
+  void on_time(Now now, Effects& out);
+  // When on_time() is due; empty: never.
   std::optional<std::int64_t> next_ms() const;
 
   Hang status(std::int64_t now_ms) const;

@@ -93,7 +93,7 @@ TEST_CASE("a worker that is stopped is not continued where a hang ends nothing")
   }
 }
 
-TEST_CASE("a node that is blamed twice is out, and its host is let in no more") {
+TEST_CASE("a node that is charged twice is evicted, and its host is let in no more") {
   Watched job(2, restarting(), 2, 1);
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
   for (const int hangs : {1, 2}) {
@@ -115,7 +115,7 @@ TEST_CASE("a node that is blamed twice is out, and its host is let in no more") 
   CHECK(back[0].second.reason.starts_with("the job hung, and a node of its host is out for that"));
 }
 
-TEST_CASE("a node that is blamed is replaced at once where another stands by") {
+TEST_CASE("a node that is charged is replaced at once where another is on standby") {
   Watched job(2, restarting(), 2, 1);
   job.join(3, 2);
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
@@ -219,7 +219,7 @@ TEST_CASE("where the links are suspected all nodes are checked before the next r
   CHECK(job.stop(2).all<RunCheck>().empty());
 }
 
-TEST_CASE("a node that the check after a hang finds unfit is out, and the others are not checked once more") {
+TEST_CASE("a node that the check after a hang finds unhealthy is evicted, and the others are not checked once more") {
   Linked job(3, 2);
   REQUIRE(job.hangs().all<RunCheck>().size() == 3);
   CHECK(job.all_done("bad").all<StopWorkers>().size() == 3);
@@ -374,7 +374,7 @@ TEST_CASE("nodes that go on beside workers that cannot be ended stay where the j
   CHECK(last.all<PrepareRound>().size() == 2);
 }
 
-TEST_CASE("a node that is at fault for a hang is out for that, also if its workers cannot be ended") {
+TEST_CASE("a node that is at fault for a hang is evicted for that, also if its workers cannot be ended") {
   Watched job(2, restarting());
   job.facts.put(3, hang::stack_in("load_batch", "data.py", 88));
   job.facts.rank(3).state = hang::ThreadState::kDisk;
@@ -435,7 +435,8 @@ struct AtFault : Watched {
   Transferred transferred;
 };
 
-TEST_CASE("a node that is out for a hang ends its round under the next coordinator, too, and is no lost node there") {
+TEST_CASE(
+    "a node that is evicted for a hang ends its round under the next coordinator, too, and is no lost node there") {
   AtFault job;
   NextLeader after(job, job.transferred, 1'000, Coordinator::State::kStopping);
   CHECK(after.answer.all<Rejected>().empty());
@@ -452,7 +453,7 @@ TEST_CASE("a node that is out for a hang ends its round under the next coordinat
   CHECK(again[0].second.losses == 0);
 }
 
-TEST_CASE("a node that is out for a hang and has ended before the next coordinator came is not missed there") {
+TEST_CASE("a node that is evicted for a hang and has ended before the next coordinator came is not missed there") {
   AtFault job;
   job.sessions.pop_back();
   NextLeader after(job, job.transferred, 1'000, Coordinator::State::kRecovery);
@@ -493,7 +494,7 @@ struct Stuck : Watched {
 // The node reports to the next coordinator that no process of the round is left.
 void has_stopped(NodeJoins& joins) { joins.facts.activity = AgentFacts::Activity::kIdle; }
 
-TEST_CASE("a node that cannot end its workers is out under the next coordinator, too, as soon as that is known") {
+TEST_CASE("a node that cannot end its workers is evicted under the next coordinator, too, as soon as that is known") {
   Stuck job;
   job.stop(1);
   const auto kept = job.is_stuck(3).all<KeepState>();
@@ -516,7 +517,7 @@ TEST_CASE("a node that cannot end its workers is out under the next coordinator,
   CHECK(refused[0].second.why == Rejected::Why::kEvicted);
 }
 
-TEST_CASE("a node that is lost while its round ends for a hang is charged once, whatever else is handed on then") {
+TEST_CASE("a node that is lost while its round ends for a hang is charged once, whatever else is transferred then") {
   Stuck job(4, 2);
   job.on(SessionEnded{4, "closed"});
   const auto kept = job.is_stuck(3).all<KeepState>();
@@ -557,7 +558,7 @@ TEST_CASE("a node that cannot end its workers while the next round forms after a
   CHECK(job.join(4, 2).all<PrepareRound>().size() == 3);
 }
 
-TEST_CASE("a node that cannot end its workers is out also if it comes back once more while the next round forms") {
+TEST_CASE("a node that cannot end its workers is evicted also if it comes back once more while the next round forms") {
   Away job;
   job.comes_back(13, AgentFacts::Activity::kStopping);
   job.say(13, NodeCannotRun{0, "a worker survived SIGKILL"});
@@ -588,7 +589,7 @@ TEST_CASE("of many nodes that cannot end their workers the others hear once a se
   CHECK(after.next.pass_with(job.sessions, 10'000).all<Rejected>().size() == 3);
 }
 
-TEST_CASE("who cannot end its workers while the next coordinator waits for others is out under the one after it") {
+TEST_CASE("a node that cannot end its workers while the next coordinator waits is evicted under the one after it") {
   AtFault job;
   job.sessions.pop_back();
   NextLeader after(job, job.transferred, 1'000, Coordinator::State::kRecovery,

@@ -28,7 +28,7 @@ JobResult failed_on(int node_rank) {
 
 }  // namespace
 
-TEST_CASE("all nodes are dismissed once each has the verdict") {
+TEST_CASE("all nodes are dismissed once each has the job result") {
   JobEnding ending;
   CHECK(!ending.job_result());
   ending.begin({}, 100);
@@ -43,7 +43,7 @@ TEST_CASE("all nodes are dismissed once each has the verdict") {
   CHECK(ending.decide(2, 0, 100).is_over);
 }
 
-TEST_CASE("a node with workers that goes without the verdict is waited for; one without workers is not") {
+TEST_CASE("a node with workers that goes without the job result is waited for; one without workers is not") {
   Roster roster;
   JobEnding ending;
   ending.begin({}, 100);
@@ -55,7 +55,7 @@ TEST_CASE("a node with workers that goes without the verdict is waited for; one 
   CHECK(ending.decide(0, 0, 5000).is_over);
 }
 
-TEST_CASE("a node that has the verdict is not waited for when it goes, and does not count any more") {
+TEST_CASE("a node that has the job result is not waited for when it goes, and does not count any more") {
   Roster roster;
   JobEnding ending;
   ending.begin({}, 100);
@@ -120,7 +120,7 @@ TEST_CASE("no details are awaited of other nodes, of nodes outside the round, an
   CHECK(stopped.decide(0, 0, 0).is_over);
 }
 
-TEST_CASE("details that a node has of the failure in another verdict are none of a job that was stopped") {
+TEST_CASE("details that a node has of the failure in another job result are none of a job that was stopped") {
   for (const Outcome outcome : {Outcome::kFailed, Outcome::kStopped}) {
     JobEnding ending;
     JobResult job_result = failed_on(2);

@@ -40,7 +40,7 @@ void JobStatistics::failed(status::Failure failure, std::int64_t now_ms) {
   if (failures_.size() > limits::kStatusFailures) failures_.pop_back();
 }
 
-void JobStatistics::tell(status::Job& job, std::int64_t now_ms) const {
+void JobStatistics::fill_status(status::Job& job, std::int64_t now_ms) const {
   const std::int64_t spent_ms = std::max<std::int64_t>(now_ms - since_ms_, 0);
   job.phase = phase_;
   job.phase_for_ms = spent_ms;

@@ -26,7 +26,7 @@ class JobStatistics {
   void failed(status::Failure failure, std::int64_t now_ms);
 
   // Writes all counts into `job`.
-  void tell(status::Job& job, std::int64_t now_ms) const;
+  void fill_status(status::Job& job, std::int64_t now_ms) const;
 
  private:
   struct Remembered {

@@ -11,7 +11,7 @@ namespace {
 
 status::Job told(const JobStatistics& statistics, std::int64_t now_ms) {
   status::Job job;
-  statistics.tell(job, now_ms);
+  statistics.fill_status(job, now_ms);
   return job;
 }
 std::int64_t of(const auto& values, auto name) { return values[static_cast<std::size_t>(name)]; }

@@ -97,7 +97,8 @@ bool Leadership::is_to_ask(std::int64_t now_ms) {
   return true;
 }
 
-std::optional<std::int64_t> Leadership::look(const membership::Roster& roster, std::int64_t now_ms, Effects& out) {
+std::optional<std::int64_t> Leadership::count_votes(const membership::Roster& roster, std::int64_t now_ms,
+                                                    Effects& out) {
   if (!candidate_) return {};
   const auto may_vote = [](const auto& entry) { return entry.second.session && entry.second.belongs; };
   if (std::ranges::any_of(roster.nodes(), may_vote)) {
@@ -141,7 +142,7 @@ void Leadership::abandon() {
 
 std::vector<Round> Leadership::before() const { return lease_ ? lease_->before() : std::vector<Round>{}; }
 
-bool Leadership::may_transfer(const membership::Roster& roster, std::int64_t now_ms) const {
+bool Leadership::may_transfer_leadership(const membership::Roster& roster, std::int64_t now_ms) const {
   return leads(now_ms) && own_ && std::ranges::any_of(roster.nodes(), [&](const auto& entry) {
            const membership::Node& node = entry.second;
            const bool stays = node.session && node.member_state() != membership::MemberState::kLeaving;
@@ -150,8 +151,8 @@ bool Leadership::may_transfer(const membership::Roster& roster, std::int64_t now
 }
 
 bool Leadership::is_to_try(const membership::Node& node, std::int64_t now_ms) {
-  const bool has_peer_port = node.peer_port != 0 && !node.addresses.empty();
-  return is_counting() && has_peer_port && node.agent != own_ && peer_ports_.is_to_try(node.agent, now_ms);
+  const bool has_peer_server = node.peer_port != 0 && !node.addresses.empty();
+  return is_counting() && has_peer_server && node.agent != own_ && peer_ports_.is_to_try(node.agent, now_ms);
 }
 
 bool Leadership::can_be_reached(const membership::Node& node) const {

@@ -26,7 +26,7 @@ class Leadership {
       : times_(config.lease), own_(config.own_agent), own_process_(config.own_process) {}
 
   // Another node can be elected in place of this coordinator, which leads by votes and is told to leave.
-  bool may_transfer(const membership::Roster& roster, std::int64_t now_ms) const;
+  bool may_transfer_leadership(const membership::Roster& roster, std::int64_t now_ms) const;
 
   // The job has these settings, which say whether votes count. `has_round`: a round has run, or may have.
   void follow(const JobSettings& settings, bool has_round, std::int64_t now_ms);
@@ -53,7 +53,7 @@ class Leadership {
   // Called after each event. When the votes are a quorum, each voter is asked once more, by a lease grant of 0 ms. When
   // that elects the coordinator, returns until when workers may run on nodes that do not come, under leases of the
   // coordinator before; empty if it is no candidate, or is not elected yet.
-  std::optional<std::int64_t> look(const membership::Roster& roster, std::int64_t now_ms, Effects& out);
+  std::optional<std::int64_t> count_votes(const membership::Roster& roster, std::int64_t now_ms, Effects& out);
 
   // The coordinator prepares a round of these agents, by node rank. An earlier one that has not run never will.
   void prepare(const protocol::Round& round, const std::vector<protocol::AgentId>& members);

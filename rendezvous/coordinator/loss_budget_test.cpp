@@ -22,7 +22,7 @@ std::size_t remembered(const LossBudget& budget, std::int64_t now_ms) {
 
 }  // namespace
 
-TEST_CASE("a node that is lost three times in ten minutes is kept out for five") {
+TEST_CASE("a node that is lost three times in ten minutes is quarantined for five") {
   LossBudget budget(LossRules{});
   CHECK(!budget.charge("7", 0));
   CHECK(!budget.charge("7", 5 * kMinute));
@@ -47,7 +47,7 @@ TEST_CASE("each node has losses of its own") {
   CHECK(!budget.quarantined_until("node6", 2));
 }
 
-TEST_CASE("each further time a node is kept out twice as long, and counts its losses anew") {
+TEST_CASE("each further time a node is quarantined twice as long, and counts its losses anew") {
   LossBudget budget(LossRules{});
   std::int64_t now_ms = 0;
   for (const std::int64_t minutes : {5, 10, 20, 40, 80}) {
@@ -58,7 +58,7 @@ TEST_CASE("each further time a node is kept out twice as long, and counts its lo
   }
 }
 
-TEST_CASE("a node that was let in and stayed for as long as it had been kept out begins with the first span again") {
+TEST_CASE("a node that was let in and stayed for as long as it had been quarantined begins with the first span again") {
   LossBudget budget({.per_node = 1});
   CHECK(budget.charge("7", 0) == 5 * kMinute);
   CHECK(budget.charge("7", 5 * kMinute) == 15 * kMinute);
@@ -77,14 +77,14 @@ TEST_CASE("a span does not double beyond ten years") {
   }
 }
 
-TEST_CASE("a loss of a node that is kept out says until when") {
+TEST_CASE("a loss of a node that is quarantined says until when") {
   LossBudget budget({.per_node = 2});
   budget.charge("7", 0);
   CHECK(budget.charge("7", 0) == 5 * kMinute);
   CHECK(budget.charge("7", 1) == 5 * kMinute);
 }
 
-TEST_CASE("where no number of losses keeps a node out, none is remembered") {
+TEST_CASE("where no number of losses quarantines a node, none is remembered") {
   for (const int per_node : {0, -1}) {
     LossBudget budget({.per_node = per_node});
     for (int i = 0; i < 100; ++i) CHECK(!budget.charge("7", 0));
@@ -126,7 +126,7 @@ TEST_CASE("losses that agents have reported count as the job's own") {
   CHECK(budget.spent());
 }
 
-TEST_CASE("names in any number take bounded memory, and who is kept out is remembered before others") {
+TEST_CASE("names in any number take bounded memory, and those that are quarantined are remembered before others") {
   LossBudget budget(LossRules{});
   for (int i = 0; i < 3; ++i) budget.charge("flapping", 0);
   for (int i = 0; i < 3 * static_cast<int>(limits::kLossNodes); ++i) {

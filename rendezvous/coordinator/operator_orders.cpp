@@ -135,7 +135,7 @@ OperatorOrders::Ruling OperatorOrders::judge_drain(const OperatorOrder& order, c
                          "over, and if it comes back it can be ordered again",
                          name));
   }
-  if (node.hosts_coordinator && !facts.may_transfer) {
+  if (node.hosts_coordinator && !facts.may_transfer_leadership) {
     return answer(Kind::kRefused,
                   format("{} hosts the job's coordinator, and the job would end with it; --stop ends the job, and a "
                          "coordinator that --coordinator-only runs elsewhere lets every node leave",

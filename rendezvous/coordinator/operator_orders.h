@@ -17,10 +17,10 @@ class OperatorOrders {
   // What is known of the job.
   struct Facts {
     const membership::Roster& roster;
-    membership::FormingRules next_round;  // the forming rules of the next round
-    bool has_workers = false;             // a round is prepared, runs or is being stopped
-    bool job_ends = false;                // the job has its result, or ends when its round has stopped
-    bool may_transfer = false;            // another node can be elected coordinator
+    membership::FormingRules next_round;   // the forming rules of the next round
+    bool has_workers = false;              // a round is prepared, runs or is being stopped
+    bool job_ends = false;                 // the job has its result, or ends when its round has stopped
+    bool may_transfer_leadership = false;  // another node can be elected coordinator
   };
   struct Ruling {
     std::optional<protocol::AgentId> leaves = {};  // this node, which has a session, is to be told to leave

@@ -27,17 +27,18 @@ struct Job {
     return roster.add(std::move(node), member_state);
   }
   OperatorOrders::Ruling drain(const std::string& node) {
-    return orders.judge({.node = node}, {roster, rules, has_workers, job_ends, may_transfer});
+    return orders.judge({.node = node}, {roster, rules, has_workers, job_ends, may_transfer_leadership});
   }
   OperatorOrders::Ruling stop() {
-    return orders.judge({.kind = OperatorOrder::Kind::kStop}, {roster, rules, has_workers, job_ends, may_transfer});
+    return orders.judge({.kind = OperatorOrder::Kind::kStop},
+                        {roster, rules, has_workers, job_ends, may_transfer_leadership});
   }
 
   Roster roster;
   membership::FormingRules rules{.min_nodes = 2, .max_nodes = 4, .join_timeout_ms = 60'000};
   bool has_workers = true;
   bool job_ends = false;
-  bool may_transfer = false;
+  bool may_transfer_leadership = false;
   OperatorOrders orders;
 };
 
@@ -143,7 +144,7 @@ TEST_CASE("a node that is lost, or that hosts the coordinator, is not told to le
   CHECK(job.drain("0").answer.text.contains("hosts the job's coordinator"));
   CHECK(job.drain("0").answer.text.contains("--stop"));
   CHECK(job.drain("1").answer.text.contains("has lost its connection"));
-  job.may_transfer = true;
+  job.may_transfer_leadership = true;
   CHECK(job.drain("0").leaves == 5U);
 }
 

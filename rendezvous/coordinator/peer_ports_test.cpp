@@ -7,7 +7,7 @@
 namespace elastic::coordinator {
 namespace {
 
-TEST_CASE("a round waits until each door that was tried has answered, or a second is over") {
+TEST_CASE("a round waits until each peer port that was tried has answered, or a second is over") {
   PeerPorts peer_ports;
   CHECK_FALSE(peer_ports.awaited_until_ms(0));
   CHECK(peer_ports.is_to_try(1, 0));
@@ -25,7 +25,7 @@ TEST_CASE("a round waits until each door that was tried has answered, or a secon
   CHECK(peer_ports.is_known_open(2));
 }
 
-TEST_CASE("a door that answers late is open after all") {
+TEST_CASE("a peer port that answers late is open after all") {
   PeerPorts peer_ports;
   CHECK(peer_ports.is_to_try(1, 0));
   CHECK_FALSE(peer_ports.awaited_until_ms(1000));
@@ -36,7 +36,7 @@ TEST_CASE("a door that answers late is open after all") {
   CHECK(peer_ports.may_be_open(1));
 }
 
-TEST_CASE("no more doors are tried than are wanted, and others take the places of those that are shut") {
+TEST_CASE("no more peer ports are tried than are wanted, and others take the places of those that are shut") {
   PeerPorts peer_ports;
   protocol::AgentId agent = 0;
   while (peer_ports.is_to_try(++agent, 0)) {
@@ -49,7 +49,7 @@ TEST_CASE("no more doors are tried than are wanted, and others take the places o
   CHECK(peer_ports.is_to_try(agent + 1, 0));
 }
 
-TEST_CASE("where all doors are shut a coordinator gives up trying") {
+TEST_CASE("where all peer ports are shut a coordinator gives up trying") {
   PeerPorts peer_ports;
   protocol::AgentId agent = 0;
   while (peer_ports.is_to_try(++agent, 0)) peer_ports.is_shut(agent);

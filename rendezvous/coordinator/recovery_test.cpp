@@ -181,7 +181,7 @@ TEST_CASE("where nobody votes the job fails if not all nodes were here at once w
                             ": where no other node can lead the job all are needed at once, within their leases");
 }
 
-TEST_CASE("a candidate that lacks votes waits: it gives no verdict, but resigns when its time is up") {
+TEST_CASE("a candidate that lacks votes waits: it gives no job result, but resigns when its time is up") {
   TakenOver job(3);
   job.back(1);
   const std::int64_t now_ms = 10 * kLease.all_back_ms();
@@ -214,7 +214,8 @@ TEST_CASE("a report is of the round that is taken over if number, incarnation an
   CHECK(!Recovery().is_of_round(job.facts(1)));
 }
 
-TEST_CASE("an elected coordinator waits for a node that stands in vain, as long as workers may run there") {
+TEST_CASE(
+    "an elected coordinator waits for a node that campaigns without enough votes, as long as workers may run there") {
   const protocol::LeaseTimes lease{2'000};
   constexpr std::int64_t kFindMs = protocol::LeaseTimes::kFindMs;
   constexpr std::int64_t kKillMs = protocol::LeaseTimes::kKillMs;  // what the voters say after a silence

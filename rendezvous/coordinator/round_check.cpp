@@ -67,11 +67,11 @@ void RoundCheck::check_invariants() const {
   ELASTIC_CHECK(answers_ == answered && answers_ < nodes());
 }
 
-void RoundCheck::exclude_host(const std::string& host, Exclusion why) {
+void RoundCheck::evict_host(const std::string& host, Eviction why) {
   if (evicted_.size() < limits::kNodesPerJob) evicted_.emplace(host, why);
 }
 
-std::optional<Exclusion> RoundCheck::exclusion_of(const std::string& host) const {
+std::optional<Eviction> RoundCheck::eviction_of(const std::string& host) const {
   const auto found = evicted_.find(host);
   if (found == evicted_.end()) return {};
   return found->second;
@@ -98,7 +98,7 @@ UnhealthyNode consequence_of(const health::CheckPlan::Unhealthy& found, const st
   }
   const char* doubt = found.kind == Kind::kUndetermined ? ", and whether it is at fault is undetermined" : "";
   return {.leaves = true,
-          .excludes_host = found.kind != Kind::kUndetermined,
+          .evicts_host = found.kind != Kind::kUndetermined,
           .note = format("{} is excluded: {}", name, found.why),
           // These are DLRover's own lines, which tools grep for.
           .told = is_straggler

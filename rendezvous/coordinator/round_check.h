@@ -17,7 +17,7 @@
 namespace elastic::coordinator {
 
 // Why a host is evicted from the job.
-enum class Exclusion : std::uint8_t {
+enum class Eviction : std::uint8_t {
   kUnhealthy,  // the check has found it unhealthy
   kHung,       // a node of it is out for a hang
 };
@@ -52,10 +52,10 @@ class RoundCheck {
 
   // Nodes of this host (membership::Node::identity()) are let in no more. At most limits::kNodesPerJob hosts are
   // remembered, each with its first reason.
-  void exclude_host(const std::string& host, Exclusion why);
+  void evict_host(const std::string& host, Eviction why);
   // Why nodes of the host are let in no more; empty if they are let in.
-  std::optional<Exclusion> exclusion_of(const std::string& host) const;
-  const std::map<std::string, Exclusion>& evicted() const { return evicted_; }
+  std::optional<Eviction> eviction_of(const std::string& host) const;
+  const std::map<std::string, Eviction>& evicted() const { return evicted_; }
 
   // Called after each event.
   void check_invariants() const;
@@ -73,7 +73,7 @@ class RoundCheck {
   std::int64_t phase_began_ms_ = 0;
   std::vector<bool> has_answered_;  // in the present phase, by node rank
   std::size_t answers_ = 0;         // how many nodes have answered
-  std::map<std::string, Exclusion> evicted_;
+  std::map<std::string, Eviction> evicted_;
 };
 
 // The nodes in these slots as the check has to know them, by node rank; empty if the rules want no check.
@@ -82,11 +82,11 @@ std::vector<health::CheckNode> nodes_to_check(const Slots& slots, const membersh
 
 // What follows for a node that the check has found unhealthy.
 struct UnhealthyNode {
-  bool leaves = false;         // it leaves the job, so that the round has to be formed anew
-  bool excludes_host = false;  // its host is evicted; not if the fault is undetermined: the node may try again
-  std::string note = {};       // for the log; empty: no note
-  std::string told = {};       // what the node's own user is told
-  std::string because = {};    // why there is another round, as a clause
+  bool leaves = false;       // it leaves the job, so that the round has to be formed anew
+  bool evicts_host = false;  // its host is evicted; not if the fault is undetermined: the node may try again
+  std::string note = {};     // for the log; empty: no note
+  std::string told = {};     // what the node's own user is told
+  std::string because = {};  // why there is another round, as a clause
 };
 // `name` is membership::Node::name().
 UnhealthyNode consequence_of(const health::CheckPlan::Unhealthy& found, const std::string& name,

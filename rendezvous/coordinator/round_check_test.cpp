@@ -136,27 +136,27 @@ TEST_CASE("a new round begins its check anew, however far the last one came") {
   CHECK(check.answer(1, 0, "ok"));
 }
 
-TEST_CASE("no more hosts are excluded than a job can have nodes") {
+TEST_CASE("no more hosts are evicted than a job can have nodes") {
   RoundCheck check = check_of(1);
   for (std::size_t i = 0; i < limits::kNodesPerJob; ++i)
-    check.exclude_host(std::to_string(i), coordinator::Exclusion::kUnhealthy);
-  check.exclude_host("one more", coordinator::Exclusion::kUnhealthy);
+    check.evict_host(std::to_string(i), coordinator::Eviction::kUnhealthy);
+  check.evict_host("one more", coordinator::Eviction::kUnhealthy);
   CHECK(check.evicted().size() == limits::kNodesPerJob);
-  CHECK(check.exclusion_of("7") == coordinator::Exclusion::kUnhealthy);
-  CHECK(!check.exclusion_of("one more"));
+  CHECK(check.eviction_of("7") == coordinator::Eviction::kUnhealthy);
+  CHECK(!check.eviction_of("one more"));
 }
 
-TEST_CASE("a faulty node leaves and its host is excluded; an undetermined one may come back") {
+TEST_CASE("a faulty node leaves and its host is evicted; an undetermined one may come back") {
   using Kind = health::CheckPlan::Unhealthy::Kind;
   const auto faulty = coordinator::consequence_of({1, "it is slow to fail", Kind::kFaulty}, "node 1 (b)", kFirst);
   CHECK(faulty.leaves);
-  CHECK(faulty.excludes_host);
+  CHECK(faulty.evicts_host);
   CHECK(faulty.note == "node 1 (b) is excluded: it is slow to fail");
   CHECK(faulty.because == "node 1 (b) is unfit: it is slow to fail");
   CHECK(faulty.told == "This node failed the node-check procedure(mat-mul + comm) before training: it is slow to fail");
   const auto undetermined = coordinator::consequence_of({1, "why", Kind::kUndetermined}, "node 1 (b)", kFirst);
   CHECK(undetermined.leaves);
-  CHECK(!undetermined.excludes_host);
+  CHECK(!undetermined.evicts_host);
   CHECK(undetermined.told ==
         "This node failed the node-check procedure(mat-mul + comm) before training, and whether it is at fault is "
         "undetermined: why");
@@ -171,7 +171,7 @@ TEST_CASE("a straggler trains unless the rules exclude it, and for a bad link no
   const auto leaves = coordinator::consequence_of(
       slow, "node 1 (b)", {.when = health::CheckRules::When::kFirst, .excludes_stragglers = true});
   CHECK(leaves.leaves);
-  CHECK(leaves.excludes_host);
+  CHECK(leaves.evicts_host);
   CHECK(leaves.told == "The node is a straggler and exits: it takes twice as long");
   CHECK(leaves.because == "node 1 (b) is a straggler: it takes twice as long");
   const auto link = coordinator::consequence_of({1, "its link to node 0", Kind::kLink}, "node 1 (b)", kFirst);

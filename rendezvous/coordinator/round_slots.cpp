@@ -14,28 +14,28 @@ using membership::Node;
 
 std::vector<RoundMember> choose_round(const membership::Roster& roster, const Slots& last, int size) {
   std::vector<const Node*> ready;
-  std::vector<membership::Candidate> candidates;
+  std::vector<membership::EligibleNode> eligible;
   std::set<AgentId> here;
   for (const auto& [agent, node] : roster.nodes()) {
     if (node.member_state() != membership::MemberState::kReady) continue;
     ready.push_back(&node);
-    candidates.push_back({node.claimed_rank, node.slot, node.address, node.arrival});
+    eligible.push_back({node.claimed_rank, node.slot, node.address, node.arrival});
     here.insert(agent);
   }
   std::vector<membership::VacantSlot> vacant;
   for (const Slot& slot : last) {
     if (!here.contains(slot.agent)) vacant.push_back({slot.slot, slot.address});
   }
-  std::vector<const Node*> chosen;
-  std::vector<membership::Candidate> chosen_candidates;
-  for (const std::size_t index : membership::choose_members(candidates, size)) {
-    chosen.push_back(ready[index]);
-    chosen_candidates.push_back(candidates[index]);
+  std::vector<const Node*> nodes;
+  std::vector<membership::EligibleNode> chosen;
+  for (const std::size_t index : membership::choose_members(eligible, size)) {
+    nodes.push_back(ready[index]);
+    chosen.push_back(eligible[index]);
   }
   std::vector<RoundMember> members;
   std::vector<membership::NodeShape> shapes;
-  for (const membership::InSlot& in_slot : membership::slot_members(chosen_candidates, vacant)) {
-    const Node& node = *chosen[in_slot.candidate];
+  for (const membership::InSlot& in_slot : membership::slot_members(chosen, vacant)) {
+    const Node& node = *nodes[in_slot.node];
     members.push_back({node.agent, in_slot.slot});
     shapes.push_back(node.shape);
   }

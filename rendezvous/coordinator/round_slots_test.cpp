@@ -48,7 +48,7 @@ TEST_CASE("ready nodes form the round, and their ranks count their workers") {
   CHECK(members[1].place == protocol::NodePlace{1, 2, 1, 3, 1, 3});
 }
 
-TEST_CASE("a node of the last round keeps its seat, and a newcomer takes that of a node which is gone") {
+TEST_CASE("a node of the last round keeps its rank slot, and a newcomer takes that of a node which is gone") {
   Roster roster;
   add(roster, 5, 1);
   add(roster, 6);

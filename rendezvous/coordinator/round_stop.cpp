@@ -152,7 +152,7 @@ void RoundStop::operator_stops() {
   fatal = "stopped by an operator";
 }
 
-void RoundStop::take(const membership::Node& node, const std::vector<WorkerFailure>& more, bool names_host) {
+void RoundStop::add_failures(const membership::Node& node, const std::vector<WorkerFailure>& more, bool names_host) {
   for (WorkerFailure failure : more) {
     failure.node_rank = node.place.node_rank;
     if (names_host) failure.host = node.address;

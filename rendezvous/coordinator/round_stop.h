@@ -60,7 +60,7 @@ struct RoundStop {
   protocol::JobResult job_result() const { return {.outcome = outcome, .reason = fatal, .signal = signal}; }
   // Adds the failures that the node reports. If there are too many, the likeliest causes are kept. `names_host`: a
   // failure names the node's host.
-  void take(const membership::Node& node, const std::vector<protocol::WorkerFailure>& more, bool names_host);
+  void add_failures(const membership::Node& node, const std::vector<protocol::WorkerFailure>& more, bool names_host);
   // The node is lost. Returns false if another node of its host is lost already: a host that dies takes all its agents
   // with it, and is charged with one loss.
   bool lose(const membership::Node& node, const std::string& how);

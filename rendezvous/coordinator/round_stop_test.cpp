@@ -38,7 +38,7 @@ WorkerFailure failure(int rank, bool stopped_by_us = false, int code = 1) {
 
 RoundStop worker_failed_on(int node_rank, int code = 1) {
   RoundStop stop;
-  stop.take(node_of(node_rank), {failure(node_rank, false, code)}, true);
+  stop.add_failures(node_of(node_rank), {failure(node_rank, false, code)}, true);
   return stop;
 }
 
@@ -47,7 +47,7 @@ RoundStop worker_failed_on(int node_rank, int code = 1) {
 TEST_CASE("a round that was stopped for the error file of a worker that did not fail costs nothing, once") {
   JobBudgets budgets = budgets_of(1);
   RoundStop stop;
-  stop.take(node_of(0), {failure(0, true)}, true);
+  stop.add_failures(node_of(0), {failure(0, true)}, true);
   stop.false_alarm = 1;
   const Conclusion first = conclude(stop, {.has_run = true}, budgets);
   CHECK(!first.job_result);
@@ -59,9 +59,9 @@ TEST_CASE("a round that was stopped for the error file of a worker that did not 
   CHECK(budgets.restarts.used() == 0);
   CHECK(budgets.error_files_wait);
   // Workers elsewhere fail because their peers were stopped, but an exit code that forbids a restart holds.
-  stop.take(node_of(1), {failure(2)}, true);
+  stop.add_failures(node_of(1), {failure(2)}, true);
   CHECK(!conclude(stop, {.has_run = true}, budgets).again->charged);
-  stop.take(node_of(1), {failure(3, false, kDoNotRequeue)}, true);
+  stop.add_failures(node_of(1), {failure(3, false, kDoNotRequeue)}, true);
   CHECK(conclude(stop, {.has_run = true}, budgets).job_result);
 }
 
@@ -88,10 +88,10 @@ TEST_CASE("the rank for whose error file a round was stopped is the cause, and w
   stop.stopped_for = 1;
   WorkerFailure peer = failure(4);
   peer.wall_ms = 5;
-  stop.take(node_of(1), {peer}, true);
+  stop.add_failures(node_of(1), {peer}, true);
   WorkerFailure suspect = failure(1);
   suspect.wall_ms = 900;
-  stop.take(node_of(0), {suspect}, true);
+  stop.add_failures(node_of(0), {suspect}, true);
   stop.crashes = {{1, Crash{Crash::Kind::kSyntax, 8}}, {0, Crash{Crash::Kind::kImport, 7}}};
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
   CHECK(ended.failures.at(0).rank == 1);
@@ -203,7 +203,7 @@ TEST_CASE("an exit code that forbids a restart ends the job, also when many othe
     failures.back().wall_ms = rank;
   }
   failures.back().exit.code = kDoNotRequeue;
-  stop.take(node_of(0), failures, true);
+  stop.add_failures(node_of(0), failures, true);
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
   REQUIRE(ended.job_result);
   CHECK(ended.job_result->reason == "a worker has ended with 93: the job is not to be started again");
@@ -265,7 +265,7 @@ TEST_CASE("a killed outer process of the coordinator's host fails the job") {
   CHECK(ended.job_result->reason.starts_with("node 0 (host0): its outer "));
 }
 
-TEST_CASE("the first node that cannot run its workers gives the verdict its reason") {
+TEST_CASE("the first node that cannot run its workers gives the job result its reason") {
   JobBudgets budgets = budgets_of(5);
   RoundStop stop;
   stop.fails("node 1: no such file");
@@ -291,20 +291,20 @@ TEST_CASE("of two lost nodes of one host only the first is charged to it; hosts 
 
 TEST_CASE("failures bear the rank of their node, and its host only among many nodes") {
   RoundStop stop;
-  stop.take(node_of(3), {failure(0, true)}, false);
+  stop.add_failures(node_of(3), {failure(0, true)}, false);
   CHECK(!stop.worker_failed);
   CHECK(stop.failures.back().node_rank == 3);
   CHECK(stop.failures.back().host.empty());
-  stop.take(node_of(4), {failure(0)}, true);
+  stop.add_failures(node_of(4), {failure(0)}, true);
   CHECK(stop.worker_failed);
   CHECK(stop.failures.back().host == "host4");
 }
 
 TEST_CASE("of very many failures the likeliest causes are kept") {
   RoundStop stop;
-  for (std::size_t i = 0; i < 2 * limits::kFailuresKept; ++i) stop.take(node_of(1), {failure(1, true)}, true);
+  for (std::size_t i = 0; i < 2 * limits::kFailuresKept; ++i) stop.add_failures(node_of(1), {failure(1, true)}, true);
   CHECK(stop.failures.size() == 2 * limits::kFailuresKept);
-  stop.take(node_of(2), {failure(2)}, true);
+  stop.add_failures(node_of(2), {failure(2)}, true);
   CHECK(stop.failures.size() == limits::kFailuresKept);
   CHECK(stop.failures.front().node_rank == 2);
 }

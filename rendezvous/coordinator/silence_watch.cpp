@@ -9,7 +9,7 @@ void SilenceWatch::watch(std::int64_t now_ms) {
   due_ms_ = std::min(due_ms_.value_or(at_ms), at_ms);
 }
 
-std::vector<protocol::AgentId> SilenceWatch::look(const membership::Roster& roster, std::int64_t now_ms) {
+std::vector<protocol::AgentId> SilenceWatch::silent_agents(const membership::Roster& roster, std::int64_t now_ms) {
   if (!due_ms_ || now_ms < *due_ms_) return {};
   if (now_ms - *due_ms_ > lease_.renewal_ms()) {
     due_ms_ = now_ms + lease_.renewal_ms();

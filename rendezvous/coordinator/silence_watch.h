@@ -18,11 +18,11 @@ class SilenceWatch {
 
   // A node has a session from now on.
   void watch(std::int64_t now_ms);
-  // When look() is due; empty if no node is watched.
+  // When silent_agents() is due; empty if no node is watched.
   std::optional<std::int64_t> due_ms() const { return due_ms_; }
   // The silent nodes, if a look is due. The node that hosts the coordinator is never among them: the coordinator ends
   // with it. If this process has not run for a while, the look is put off until what nodes have sent meanwhile is read.
-  std::vector<protocol::AgentId> look(const membership::Roster& roster, std::int64_t now_ms);
+  std::vector<protocol::AgentId> silent_agents(const membership::Roster& roster, std::int64_t now_ms);
 
  private:
   friend struct CoordinatorBreaker;  // for tests

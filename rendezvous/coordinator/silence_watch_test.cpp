@@ -32,9 +32,9 @@ TEST_CASE("a node that has sent nothing for the loss timeout is silent, and the 
   watch.watch(0);
   watch.watch(300);
   CHECK(watch.due_ms() == 5000);
-  CHECK(watch.look(roster, 4999).empty());
+  CHECK(watch.silent_agents(roster, 4999).empty());
   CHECK(watch.due_ms() == 5000);
-  CHECK(watch.look(roster, 5000) == Nodes{1});
+  CHECK(watch.silent_agents(roster, 5000) == Nodes{1});
   CHECK(watch.due_ms() == 5300);
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("nodes that were heard meanwhile are not silent") {
   SilenceWatch watch(kLease);
   heard_at(roster, 1, 4800);
   watch.watch(0);
-  CHECK(watch.look(roster, 5000).empty());
+  CHECK(watch.silent_agents(roster, 5000).empty());
   CHECK(watch.due_ms() == 9800);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("neither a node without a session nor the one that hosts the coordinat
   roster.set_session(heard_at(roster, 1, 0), {});
   heard_at(roster, 2, 0).hosts_coordinator = true;
   watch.watch(0);
-  CHECK(watch.look(roster, 5000).empty());
+  CHECK(watch.silent_agents(roster, 5000).empty());
   CHECK(!watch.due_ms());
 }
 
@@ -62,9 +62,9 @@ TEST_CASE("a look that comes late is put off for one renewal, since nodes may ha
   SilenceWatch watch(kLease);
   heard_at(roster, 1, 0);
   watch.watch(0);
-  CHECK(watch.look(roster, 6001).empty());
+  CHECK(watch.silent_agents(roster, 6001).empty());
   CHECK(watch.due_ms() == 7001);
-  CHECK(watch.look(roster, 7001) == Nodes{1});
+  CHECK(watch.silent_agents(roster, 7001) == Nodes{1});
 }
 
 TEST_CASE("a look that is late by less than a renewal is not put off") {
@@ -72,5 +72,5 @@ TEST_CASE("a look that is late by less than a renewal is not put off") {
   SilenceWatch watch(kLease);
   heard_at(roster, 1, 0);
   watch.watch(0);
-  CHECK(watch.look(roster, 6000) == Nodes{1});
+  CHECK(watch.silent_agents(roster, 6000) == Nodes{1});
 }

@@ -105,11 +105,11 @@ void StateTransfer::put_hang(TransferredState& state, const TransferredParts& pa
   }
   state.evicted.clear();
   for (const auto& [host, why] : parts.check.evicted()) {
-    if (state.evicted.size() < limits::kTransferredHosts) state.evicted.push_back({host, why == Exclusion::kHung});
+    if (state.evicted.size() < limits::kTransferredHosts) state.evicted.push_back({host, why == Eviction::kHung});
   }
 }
 
-StateTransfer::Taken StateTransfer::take(const protocol::Transferred& brought, TransferredParts parts) {
+StateTransfer::Taken StateTransfer::adopt_state(const protocol::Transferred& brought, TransferredParts parts) {
   if (brought.number <= taken_) return Taken::kKnown;
   const auto state = decode(brought.state);
   if (!state) return Taken::kUnreadable;
@@ -136,7 +136,7 @@ StateTransfer::Taken StateTransfer::take(const protocol::Transferred& brought, T
                                  parts.now_ms);
   }
   for (const TransferredState::Evicted& host : state->evicted) {
-    parts.check.exclude_host(host.name, host.by_hang ? Exclusion::kHung : Exclusion::kUnhealthy);
+    parts.check.evict_host(host.name, host.by_hang ? Eviction::kHung : Eviction::kUnhealthy);
   }
   parts.hang.follow(parts.settings.rules);
   const auto more = decode_more(state->more);

@@ -110,7 +110,7 @@ class StateTransfer {
   // A node of the round that is taken over has brought this state. The newest of all that are brought holds: it
   // replaces what the parts have, except for hosts that are evicted already and greater counts. A value that makes no
   // sense is brought within its bounds.
-  Taken take(const protocol::Transferred& brought, TransferredParts parts);
+  Taken adopt_state(const protocol::Transferred& brought, TransferredParts parts);
 
  private:
   void put_hang(TransferredState& state, const TransferredParts& parts) const;

@@ -45,7 +45,7 @@ struct Parts {
 
 }  // namespace
 
-TEST_CASE("a state that is handed over is the same after it was read") {
+TEST_CASE("a transferred state is the same after it was read") {
   CHECK(decode(encode(whole())) == whole());
   CHECK(decode(encode({})) == TransferredState{});
 }
@@ -80,7 +80,7 @@ TEST_CASE("a state of many hosts with long names is within its bound, and the la
   CHECK(read->evicted.size() >= 20);
 }
 
-TEST_CASE("what one coordinator hands over another one has, by its own clock") {
+TEST_CASE("a coordinator takes over the state that another one transfers, by its own clock") {
   Parts first(2'000'000);
   first.settings = settings_of(kTerms, {.join_timeout_ms = 44'000, .node_losses = 1}, {.excludes_stragglers = true});
   first.settings.first_size = 3;
@@ -89,12 +89,12 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   first.budgets.losses.count_loss();
   first.budgets.losses.charge("node-1", 4000);
   first.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
-  first.check.exclude_host("node-7", Exclusion::kUnhealthy);
-  first.check.exclude_host("node-8", Exclusion::kHung);
+  first.check.evict_host("node-7", Eviction::kUnhealthy);
+  first.check.evict_host("node-8", Eviction::kHung);
   const Transferred transferred = first.state_transfer.give(1, first);
 
   Parts second(2'100'000);  // 100 s later
-  REQUIRE(second.state_transfer.take(transferred, second) == Taken::kNew);
+  REQUIRE(second.state_transfer.adopt_state(transferred, second) == Taken::kNew);
   CHECK(second.settings.rules == first.settings.rules);
   CHECK(second.settings.check == first.settings.check);
   CHECK(second.settings.terms == kTerms);
@@ -105,16 +105,16 @@ TEST_CASE("what one coordinator hands over another one has, by its own clock") {
   CHECK(second.budgets.losses.quarantined_until("node-1", 5000) == 4000 + 300'000 - 100'000);
   CHECK(second.budgets.losses.charge("node-1", 5000) == 5000 + 600'000);  // the second time it is twice as long
   CHECK(second.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 2) == 1);
-  CHECK(second.check.exclusion_of("node-7") == Exclusion::kUnhealthy);
-  CHECK(second.check.exclusion_of("node-8") == Exclusion::kHung);
+  CHECK(second.check.eviction_of("node-7") == Eviction::kUnhealthy);
+  CHECK(second.check.eviction_of("node-8") == Eviction::kHung);
 }
 
-TEST_CASE("counts of lost nodes that were not kept out go on") {
+TEST_CASE("counts of lost nodes that were not quarantined go on") {
   Parts first(2'000'000);
   first.budgets.losses.charge("node-1", 4000);
   first.budgets.losses.charge("node-1", 4500);
   Parts second(2'001'000);
-  REQUIRE(second.state_transfer.take(first.state_transfer.give(1, first), second) == Taken::kNew);
+  REQUIRE(second.state_transfer.adopt_state(first.state_transfer.give(1, first), second) == Taken::kNew);
   CHECK(!second.budgets.losses.quarantined_until("node-1", 5000));
   CHECK(second.budgets.losses.charge("node-1", 5000) == 5000 + 300'000);  // the third loss
 }
@@ -129,24 +129,24 @@ TEST_CASE("of several states the newest holds, and each later coordinator's are 
   CHECK(StateTransfer().give(2, parts).number > second);
 
   TransferredState state = whole();
-  REQUIRE(parts.state_transfer.take({7, encode(state)}, parts) == Taken::kNew);
+  REQUIRE(parts.state_transfer.adopt_state({7, encode(state)}, parts) == Taken::kNew);
   state.rules.join_timeout_ms = 1000;
-  REQUIRE(parts.state_transfer.take({6, encode(state)}, parts) == Taken::kKnown);
+  REQUIRE(parts.state_transfer.adopt_state({6, encode(state)}, parts) == Taken::kKnown);
   CHECK(parts.settings.rules.join_timeout_ms == 44'000);
-  REQUIRE(parts.state_transfer.take({8, encode(state)}, parts) == Taken::kNew);
+  REQUIRE(parts.state_transfer.adopt_state({8, encode(state)}, parts) == Taken::kNew);
   CHECK(parts.settings.rules.join_timeout_ms == 1000);
 }
 
-TEST_CASE("what later versions hand over is passed on as it is") {
+TEST_CASE("what later versions transfer is passed on as it is") {
   Parts parts(2'000'000);
-  REQUIRE(parts.state_transfer.take({7, encode(whole())}, parts) == Taken::kNew);
+  REQUIRE(parts.state_transfer.adopt_state({7, encode(whole())}, parts) == Taken::kNew);
   const auto passed_on = decode(parts.state_transfer.give(2, parts).state);
   REQUIRE(passed_on.has_value());
   CHECK(passed_on->more == whole().more);
 }
 
 TEST_CASE(
-    "what is known of hangs is handed over beside what later versions hand over, and an alarm gets older on the way") {
+    "what is known of hangs is transferred beside what later versions transfer, and an alarm gets older on the way") {
   TransferredMore more{.hang = TransferredHang{.record = {.state = hang::HangState::kCollecting,
                                                           .silent_ms = 1'000,
                                                           .has_beat = true,
@@ -162,7 +162,7 @@ TEST_CASE(
   state.rules.hang = JobRules::Hang::kReport;
   state.more = encode_more(more);
   Parts parts(2'000'000);
-  REQUIRE(parts.state_transfer.take({7, encode(state)}, parts) == Taken::kNew);
+  REQUIRE(parts.state_transfer.adopt_state({7, encode(state)}, parts) == Taken::kNew);
   const auto passed_on = decode(parts.state_transfer.give(2, parts).state);
   REQUIRE(passed_on.has_value());
   const auto read = decode_more(passed_on->more);
@@ -175,15 +175,15 @@ TEST_CASE(
 
 TEST_CASE("bytes that are no state change nothing") {
   Parts parts(2'000'000);
-  CHECK(parts.state_transfer.take({7, ""}, parts) == Taken::kUnreadable);
-  CHECK(parts.state_transfer.take({7, "\xff"}, parts) == Taken::kUnreadable);
+  CHECK(parts.state_transfer.adopt_state({7, ""}, parts) == Taken::kUnreadable);
+  CHECK(parts.state_transfer.adopt_state({7, "\xff"}, parts) == Taken::kUnreadable);
   CHECK(parts.settings.rules == JobRules{});
-  CHECK(parts.state_transfer.take({6, encode(whole())}, parts) == Taken::kNew);
+  CHECK(parts.state_transfer.adopt_state({6, encode(whole())}, parts) == Taken::kNew);
   CHECK(parts.settings.rules == whole().rules);
-  CHECK(parts.state_transfer.take({}, parts) == Taken::kKnown);  // there is none
+  CHECK(parts.state_transfer.adopt_state({}, parts) == Taken::kKnown);  // there is none
 }
 
-TEST_CASE("whatever numbers are handed over, they are brought within their bounds") {
+TEST_CASE("whatever numbers are transferred, they are brought within their bounds") {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t number : {kLeast, std::int64_t{-1}, kMost}) {
@@ -194,7 +194,7 @@ TEST_CASE("whatever numbers are handed over, they are brought within their bound
     state.rules.node_losses = 1'000'000;
     state.hosts = {{"node-1", small, number, number, number}};
     Parts parts(2'000'000);
-    REQUIRE(parts.state_transfer.take({1, encode(state)}, parts) == Taken::kNew);
+    REQUIRE(parts.state_transfer.adopt_state({1, encode(state)}, parts) == Taken::kNew);
     CHECK(parts.settings.first_size >= kTerms.min_nodes);
     CHECK(parts.settings.first_size <= kTerms.max_nodes);
     CHECK(parts.budgets.restarts.used() >= 0);
@@ -210,11 +210,11 @@ TEST_CASE("a state with any byte changed, or cut off anywhere, does no harm") {
   protocol::test::Dice dice(24);
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     Parts cut(2'000'000);
-    cut.state_transfer.take({1, bytes.substr(0, at)}, cut);
+    cut.state_transfer.adopt_state({1, bytes.substr(0, at)}, cut);
     std::string changed = bytes;
     changed[at] = static_cast<char>(dice.number());
     Parts parts(2'000'000);
-    if (parts.state_transfer.take({1, changed}, parts) == Taken::kUnreadable) continue;
+    if (parts.state_transfer.adopt_state({1, changed}, parts) == Taken::kUnreadable) continue;
     parts.budgets.losses.charge("node-1", 5000);
     CHECK(decode(parts.state_transfer.give(2, parts).state).has_value());
   }

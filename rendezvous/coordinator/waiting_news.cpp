@@ -31,7 +31,7 @@ void WaitingNews::round_has_formed() {
   gone_.clear();
 }
 
-WaitingNews::Due WaitingNews::tell(News news, std::size_t waiting, std::uint64_t arrivals, std::int64_t now_ms) {
+WaitingNews::Due WaitingNews::news_due(News news, std::size_t waiting, std::uint64_t arrivals, std::int64_t now_ms) {
   Told next{.news = std::move(news)};
   if (next.news.names_gone && !gone_.empty()) {
     std::vector<std::string> names;

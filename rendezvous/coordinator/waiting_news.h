@@ -42,7 +42,7 @@ class WaitingNews {
     std::optional<std::int64_t> look_again_ms = {};  // no message is due yet: ask again then
   };
   // `waiting` nodes wait, and `arrivals` nodes have joined so far.
-  Due tell(News news, std::size_t waiting, std::uint64_t arrivals, std::int64_t now_ms);
+  Due news_due(News news, std::size_t waiting, std::uint64_t arrivals, std::int64_t now_ms);
 
   // Called after each event.
   void check_invariants(std::uint64_t arrivals) const;

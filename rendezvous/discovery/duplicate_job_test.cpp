@@ -27,7 +27,7 @@ TEST_CASE("jobs that were born at one time do not both go on, nor both end") {
   CHECK(judge_duplicate_job(other, one) == Duplicate::kGoesOn);
 }
 
-TEST_CASE("coordinators of one incarnation are no rivals") {
+TEST_CASE("coordinators of one incarnation are no duplicate jobs") {
   CHECK(judge_duplicate_job({.incarnation = 1, .birth_ms = 9}, {.incarnation = 1, .birth_ms = 1, .round = 8}) ==
         Duplicate::kGoesOn);
 }

@@ -4,7 +4,7 @@
 
 using namespace elastic::election;
 
-TEST_CASE("who may act until a time lends nothing that lasts longer, by a clock that is slower by 1 %") {
+TEST_CASE("whoever may act until a time grants nothing that lasts longer, by a clock that is slower by 1 %") {
   const Authority authority = Authority::until(10'000);
   CHECK(authority.ends_ms() == 10'000);
   CHECK(authority.holds(9'999));
@@ -15,7 +15,7 @@ TEST_CASE("who may act until a time lends nothing that lasts longer, by a clock 
   CHECK(authority.good_for_ms(20'000) == 0);
 }
 
-TEST_CASE("who may always act lends whatever is asked for, and who may not at all nothing") {
+TEST_CASE("whoever may always act grants whatever is asked for, and whoever may not at all grants nothing") {
   CHECK(Authority::always().holds(0));
   CHECK_FALSE(Authority::always().ends_ms());
   CHECK_FALSE(Authority::always().good_for_ms(5));

@@ -118,7 +118,7 @@ VoterSet Candidate::voter_set_of(const Round& round, const Votes& votes) const {
     if (own && own->round == round && (!witnessed_death || own->term > witnessed_death->term)) witnessed_death = &*own;
   }
   VoterSet voter_set(round.node_count, round.tie_breaker ? TieBreaker::node(*round.tie_breaker) : TieBreaker::nobody());
-  if (witnessed_death) voter_set.certify(witnessed_death->rank);
+  if (witnessed_death) voter_set.strike_off(witnessed_death->rank);
   return voter_set;
 }
 

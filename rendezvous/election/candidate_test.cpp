@@ -60,7 +60,7 @@ TEST_CASE("more than half of the last round elects a coordinator, and half of it
   CHECK_FALSE(Election().votes(1, {}).votes(2, {}).is_won());
 }
 
-TEST_CASE("with a certificate the dead coordinator's node is not counted") {
+TEST_CASE("with a witnessed death the dead coordinator's node is not counted") {
   const Round two = round_of(3, 2);
   CHECK(Election().votes(1, certified(two, 1)).is_won());
   const Round three = round_of(3, 3);
@@ -76,7 +76,7 @@ TEST_CASE("with a certificate the dead coordinator's node is not counted") {
   CHECK_FALSE(Election().votes(1, other).votes(3, ran(five, 3)).is_won());
 }
 
-TEST_CASE("of two certificates of one round that of the later coordinator holds") {
+TEST_CASE("of two witnessed deaths of one round that of the later coordinator holds") {
   const Round four = round_of(3, 4);
   VoterState later = certified(four, 2);
   later.witnessed_death->term = 8;
@@ -86,7 +86,7 @@ TEST_CASE("of two certificates of one round that of the later coordinator holds"
   CHECK_FALSE(Election().votes(1, certified(four, 1)).votes(2, later).is_won());
 }
 
-TEST_CASE("nobody is elected before the voters have acknowledged a KEPT, nor on promises that are over") {
+TEST_CASE("nobody is elected before the voters have acknowledged a lease grant, nor on votes that are over") {
   const Round three = round_of(3, 3);
   Candidate candidate(kTimes, 11);
   candidate.votes(11, ran(three, 1), 0, 0);

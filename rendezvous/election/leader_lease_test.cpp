@@ -32,7 +32,7 @@ LeaderLease running(AgentId count) {
 
 }  // namespace
 
-TEST_CASE("a coordinator counts a promise for four fifths of T less 1 %, from before the agent made it") {
+TEST_CASE("a coordinator counts a vote for four fifths of T less 1 %, from before the agent gave it") {
   CHECK(kTimes.vote_ms() == 4'000);
   CHECK(kTimes.counted_vote_ms() == kHeld);
   // By an agent's clock that is faster by 1 % its vote ends no sooner.
@@ -68,7 +68,7 @@ TEST_CASE("until the first round has run its coordinator needs nobody, and of tw
   CHECK(outside.authority().ends_ms() == 100 + kHeld);
 }
 
-TEST_CASE("the agent in the coordinator's process counts for good once it has promised, and may be bound before") {
+TEST_CASE("the agent in the coordinator's process counts for good once it has voted, and may be bound before") {
   LeaderLease lease(kTimes, 1);
   lease.prepare(round_of(0, 2), {1, 2});
   CHECK_FALSE(lease.may_run(100));
@@ -78,7 +78,7 @@ TEST_CASE("the agent in the coordinator's process counts for good once it has pr
   CHECK_FALSE(lease.authority().ends_ms());
 }
 
-TEST_CASE("what one agent promised by its vote counts for the rounds of which it says that it is") {
+TEST_CASE("the vote of an agent counts for the rounds of which it says that it is a member") {
   LeaderLease lease(kTimes, 1, {{round_of(7, 3), VoterSet(3, TieBreaker::node(0))}});
   lease.acknowledges(1, 0);
   CHECK(lease.authority() == Authority::none());
@@ -171,7 +171,7 @@ TEST_CASE("an agent beside the coordinator that has left needs to hear of no rou
   }
 }
 
-TEST_CASE("a member that died while its promise held counts for ever, and one that died later does not") {
+TEST_CASE("a member that died while its vote held counts for ever, and one that died later does not") {
   LeaderLease lease = running(5);
   CHECK(lease.authority().ends_ms() == kHeld);
   CHECK(lease.died(5, kHeld - 1));
@@ -185,7 +185,7 @@ TEST_CASE("a member that died while its promise held counts for ever, and one th
   CHECK_FALSE(late.authority().holds(kHeld));
 }
 
-TEST_CASE("no lease lasts longer than the authority, nor a new round's quorum less long than the leases") {
+TEST_CASE("no node lease lasts longer than the leader lease, nor a new round's quorum less long than the node leases") {
   LeaderLease lease = running(3);
   CHECK(lease.grant_ms(0) == 3'000);
   CHECK(lease.grant_ms(2'000) == 1'940);  // 1960 ms less 1 %
@@ -200,7 +200,7 @@ TEST_CASE("no lease lasts longer than the authority, nor a new round's quorum le
   CHECK(lease.may_run(2'500));
 }
 
-TEST_CASE("a coordinator that begins the job lends whole leases") {
+TEST_CASE("a coordinator that begins the job grants whole leases") {
   LeaderLease lease(kTimes, 1);
   CHECK(lease.grant_ms(0) == 3'000);
 }

@@ -27,7 +27,7 @@ std::vector<int> ranks_of(const std::vector<NextLeader>& next_leaders) {
 
 }  // namespace
 
-TEST_CASE("successors stand in the order of the node ranks, at most eight, the coordinator's own node last") {
+TEST_CASE("next leaders are in the order of the node ranks, at most eight, the coordinator's own node last") {
   CHECK(ranks_of(choose_next_leaders(nodes_of({"", "", ""}))) == std::vector<int>{1, 2, 0});
   CHECK(ranks_of(choose_next_leaders(nodes_of({""}))) == std::vector<int>{0});
   CHECK(ranks_of(choose_next_leaders(nodes_of(std::vector<std::string>(12)))) ==
@@ -35,18 +35,18 @@ TEST_CASE("successors stand in the order of the node ranks, at most eight, the c
   CHECK(choose_next_leaders({}).empty());
 }
 
-TEST_CASE("neighbours among the successors are of different groups, and the coordinator's group comes last") {
+TEST_CASE("neighbours among the next leaders are of different groups, and the coordinator's group comes last") {
   CHECK(ranks_of(choose_next_leaders(nodes_of({"a", "a", "a", "b", "b", "c"}))) == std::vector<int>{3, 5, 1, 4, 2, 0});
   CHECK(ranks_of(choose_next_leaders(nodes_of({"a", "a", "", "b", ""}))) == std::vector<int>{2, 3, 4, 1, 0});
 }
 
-TEST_CASE("a node that cannot be reached is no successor") {
+TEST_CASE("a node that cannot be reached is no next leader") {
   std::vector<NextLeaderCandidate> nodes = nodes_of({"", "", "", ""});
   nodes[0].can_be_reached = nodes[2].can_be_reached = false;
   CHECK(ranks_of(choose_next_leaders(nodes)) == std::vector<int>{1, 3});
 }
 
-TEST_CASE("successors are dialled in turn every 250 ms for 2T, and after that with the ordinary pauses") {
+TEST_CASE("next leaders are dialled in turn every 250 ms for 2T, and after that with the ordinary pauses") {
   NextLeaderDialing dialing(3, {}, 1'000);
   CHECK(dialing.dial() == 0);
   CHECK(dialing.again_at_ms(1'000, false, 1'010) == 1'250);

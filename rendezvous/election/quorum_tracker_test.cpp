@@ -8,7 +8,7 @@
 
 using namespace elastic::election;
 
-TEST_CASE("a quorum lasts until one supporter too few is left") {
+TEST_CASE("a quorum lasts until one vote too few is left") {
   QuorumTracker quorum_tracker({5, TieBreaker::nobody()});
   CHECK(quorum_tracker.ends_ms() == QuorumTracker::kNever);
   quorum_tracker.votes_until(0, QuorumTracker::kAlways);
@@ -41,7 +41,7 @@ TEST_CASE("half of a round is enough for as long as the tie-breaker is in it") {
   CHECK(own.ends_ms() == 800);
 }
 
-TEST_CASE("a member that died as a supporter supports the coordinator for ever, and has heard of every round") {
+TEST_CASE("the vote of a member that died while it held counts for ever, and the member has heard of every round") {
   QuorumTracker quorum_tracker({4, TieBreaker::nobody()});
   quorum_tracker.votes_until(0, 900);
   quorum_tracker.votes_until(1, 800);
@@ -62,9 +62,9 @@ TEST_CASE("a member that died as a supporter supports the coordinator for ever, 
   CHECK(quorum_tracker.has_heard({}));
 }
 
-TEST_CASE("who counts no more supports nobody, hears nothing and breaks no tie") {
+TEST_CASE("a member that counts no more gives no vote, hears of no round and breaks no tie") {
   VoterSet certified(4, TieBreaker::node(0));
-  certified.certify(0);
+  certified.strike_off(0);
   QuorumTracker quorum_tracker(certified);
   quorum_tracker.votes_until(0, 900);
   quorum_tracker.votes_until(1, 800);
@@ -78,7 +78,7 @@ TEST_CASE("who counts no more supports nobody, hears nothing and breaks no tie")
   CHECK(quorum_tracker.ends_ms() == 700);
 }
 
-TEST_CASE("the end is that of a count by hand, whoever supports until when") {
+TEST_CASE("the end of a quorum is that of a count by hand, whoever votes until when") {
   std::uint64_t seed = 1;
   const auto below = [&](int bound) {
     seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -89,7 +89,7 @@ TEST_CASE("the end is that of a count by hand, whoever supports until when") {
     VoterSet voter_set(count, below(3) == 0   ? TieBreaker::coordinator()
                               : below(2) == 0 ? TieBreaker::nobody()
                                               : TieBreaker::node(below(count)));
-    if (below(3) == 0 && !voter_set.tie_breaker().is_coordinator()) voter_set.certify(below(count));
+    if (below(3) == 0 && !voter_set.tie_breaker().is_coordinator()) voter_set.strike_off(below(count));
     QuorumTracker quorum_tracker(voter_set);
     std::vector<std::int64_t> until_ms(static_cast<std::size_t>(count), -1);
     for (int step = 0; step < 20; ++step) {

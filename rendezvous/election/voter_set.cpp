@@ -4,7 +4,7 @@
 
 namespace elastic::election {
 
-void VoterSet::certify(std::optional<int> rank) {
+void VoterSet::strike_off(std::optional<int> rank) {
   if (rank && has(*rank)) struck_off_ = rank;
   if (tie_breaker_.rank() && has(*tie_breaker_.rank())) return;
   int first = 0;

@@ -39,7 +39,7 @@ class VoterSet {
   // A voter has witnessed the death of the coordinator that led the round. Its node, of this rank if it was in the
   // round, counts no more. If that was the tie-breaker, or if there was none, the first other node becomes it: all
   // witnesses of this death mean the same voter set.
-  void certify(std::optional<int> rank);
+  void strike_off(std::optional<int> rank);
 
   // The member counts, whether it votes for the coordinator or not.
   bool has(int rank) const { return rank >= 0 && rank < node_count_ && rank != struck_off_; }

@@ -21,8 +21,8 @@ std::vector<int> ranks_of(unsigned set) {
 // witnessed the death of the coordinator on node `dead` (-1: on none of the nodes; -2: no witnessed death).
 VoterSet voter_set(int count, int former, int dead) {
   VoterSet of(count, former < 0 ? TieBreaker::nobody() : TieBreaker::node(former));
-  if (dead >= 0) of.certify(dead);
-  if (dead == -1) of.certify({});
+  if (dead >= 0) of.strike_off(dead);
+  if (dead == -1) of.strike_off({});
   return of;
 }
 
@@ -43,27 +43,27 @@ TEST_CASE("a quorum is more than half of a round, or half of it with the tie-bre
   CHECK_FALSE(VoterSet(2, TieBreaker::coordinator()).is_quorum({}));
 }
 
-TEST_CASE("of two nodes the one that hosted the coordinator goes on alone, and the other one with a certificate") {
+TEST_CASE("of two nodes the one that hosted the coordinator goes on alone, and the other one with a witnessed death") {
   CHECK(VoterSet(2, TieBreaker::node(0)).is_quorum({0}));
   CHECK_FALSE(VoterSet(2, TieBreaker::node(0)).is_quorum({1}));
   VoterSet certified(2, TieBreaker::node(0));
-  certified.certify(0);
+  certified.strike_off(0);
   CHECK(certified.size() == 1);
   CHECK(certified.is_quorum({1}));
   CHECK_FALSE(certified.is_quorum({0}));
 }
 
-TEST_CASE("with a certificate the first node that is left breaks the tie, unless the tie-breaker is left") {
+TEST_CASE("with a witnessed death the first node that is left breaks the tie, unless the tie-breaker is left") {
   VoterSet of_host(3, TieBreaker::node(0));
-  of_host.certify(0);
+  of_host.strike_off(0);
   CHECK(of_host.is_quorum({1}));
   CHECK_FALSE(of_host.is_quorum({2}));
   VoterSet of_another(3, TieBreaker::node(2));
-  of_another.certify(0);
+  of_another.strike_off(0);
   CHECK(of_another.is_quorum({2}));
   CHECK_FALSE(of_another.is_quorum({1}));
   VoterSet off_the_nodes(2, TieBreaker::nobody());
-  off_the_nodes.certify({});
+  off_the_nodes.strike_off({});
   CHECK(off_the_nodes.size() == 2);
   CHECK(off_the_nodes.is_quorum({0}));
   CHECK_FALSE(off_the_nodes.is_quorum({1}));

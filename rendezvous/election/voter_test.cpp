@@ -25,7 +25,7 @@ Voter attached() {
 
 }  // namespace
 
-TEST_CASE("an agent supports no other coordinator until four fifths of T after the last KEPT came") {
+TEST_CASE("an agent votes for no other coordinator until four fifths of T after the last lease grant came") {
   const Voter agent = attached();
   CHECK(agent.ends_ms(1'000) == 5'000);
   CHECK_FALSE(agent.may_vote(kNew, 4'999));
@@ -34,7 +34,7 @@ TEST_CASE("an agent supports no other coordinator until four fifths of T after t
   CHECK_FALSE(agent.ends_ms(5'000));
 }
 
-TEST_CASE("a vote is a promise from its sending") {
+TEST_CASE("a vote binds the agent from when it is sent") {
   Voter agent(kTimes);
   CHECK(agent.is_released(0));
   CHECK(agent.may_vote(kNew, 0));
@@ -57,7 +57,8 @@ TEST_CASE("the times are those of the coordinator, once it has told them") {
   CHECK(agent.ends_ms(300) == 32'100);
 }
 
-TEST_CASE("an agent that has only voted for a candidate comes back to its coordinator, but not after a KEPT of it") {
+TEST_CASE(
+    "an agent that voted for a candidate comes back to its coordinator, but not after a lease grant of the candidate") {
   Voter agent = attached();
   agent.vote(kNew, 6'000);
   CHECK(agent.term() == 1);
@@ -69,19 +70,19 @@ TEST_CASE("an agent that has only voted for a candidate comes back to its coordi
   CHECK(agent.may_vote(kNew, 60'000));
 }
 
-TEST_CASE("of two coordinators of one term an agent supports one only") {
+TEST_CASE("of two coordinators of one term an agent votes for one only") {
   Voter agent = attached();
   CHECK_FALSE(agent.may_vote({1, 9}, 60'000));
   CHECK(agent.may_vote(kOld, 60'000));
 }
 
-TEST_CASE("a KEPT of another coordinator promises nothing") {
+TEST_CASE("a lease grant of another coordinator renews no vote") {
   Voter agent = attached();
   CHECK_FALSE(agent.lease_granted(kNew, 2'000));
   CHECK(agent.ends_ms(2'000) == 5'000);
 }
 
-TEST_CASE("a resignation, or a proof of death, ends the promise at once") {
+TEST_CASE("a resignation, or a proof of death, ends the vote at once") {
   Voter resigned = attached();
   resigned.resigned(kNew, 2'000);
   CHECK_FALSE(resigned.may_vote(kNew, 2'000));
@@ -95,7 +96,7 @@ TEST_CASE("a resignation, or a proof of death, ends the promise at once") {
   CHECK(bereaved.may_vote(kNew, 2'000));
 }
 
-TEST_CASE("the promise to the coordinator in the agent's own process ends when that resigns") {
+TEST_CASE("the vote for the coordinator in the agent's own process ends when that resigns") {
   Voter agent(kTimes);
   agent.vote_for_own({4, 7}, 0);
   CHECK_FALSE(agent.is_released(1'000'000'000));
@@ -104,7 +105,7 @@ TEST_CASE("the promise to the coordinator in the agent's own process ends when t
   CHECK(agent.is_released(100));
 }
 
-TEST_CASE("who sees its coordinator dead has a certificate if its lease holds and its workers run, until it votes") {
+TEST_CASE("an agent has witnessed its coordinator's death if its lease holds and its workers run, until it votes") {
   Voter agent = attached();
   agent.died(kOld, kTraining, 2'000);
   REQUIRE(agent.witnessed_death());
@@ -128,7 +129,7 @@ TEST_CASE("who sees its coordinator dead has a certificate if its lease holds an
   CHECK_FALSE(late.witnessed_death());
 }
 
-TEST_CASE("a coordinator that was taken for dead, and goes on, voids the certificate") {
+TEST_CASE("a coordinator that was taken for dead, and goes on, voids the witnessed death") {
   Voter agent = attached();
   agent.died(kOld, kTraining, 2'000);
   CHECK(agent.lease_granted(kOld, 2'100));
@@ -156,7 +157,7 @@ TEST_CASE("an agent that votes once more, since its session broke, still tells h
   CHECK(bereaved.others_may_run_for_ms(2'600) == kTimes.over_ms() - 600);
 }
 
-TEST_CASE("a coordinator that lends unasked is bound by no promise: others may run under its leases until they end") {
+TEST_CASE("leases that a coordinator grants unasked are bounded by no vote: others may run under them until they end") {
   Voter agent = attached();
   CHECK(agent.others_may_run_for_ms(5'000) == 100);
   agent.grants_unasked();

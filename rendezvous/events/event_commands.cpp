@@ -12,7 +12,7 @@ using Level = LogEvent::Level;
 
 constexpr std::size_t kLineBytes = 400;
 
-void say(EventCommands::Effects& out, Level level, std::string text, const std::string& of_event) {
+void add_event(EventCommands::Effects& out, Level level, std::string text, const std::string& of_event) {
   Json fields = Json::object();
   fields.set("of_event", of_event.empty() ? Json() : Json(of_event));
   out.push_back(
@@ -57,12 +57,12 @@ EventCommands::Effects EventCommands::ended(std::uint32_t number, const End& end
   running_.erase(found);
   for (const std::string& line : split(end.output, '\n')) {
     if (!trim(line).empty())
-      say(out, Level::kInfo, format("on-event {}: {}", event, printable(line, kLineBytes)), event);
+      add_event(out, Level::kInfo, format("on-event {}: {}", event, printable(line, kLineBytes)), event);
   }
   if (const std::string wrong = what_is_wrong(end); !wrong.empty()) {
     const bool is_news = warned_of_.insert(event).second;
-    say(out, is_news ? Level::kWarning : Level::kDebug, format("--on-event: the command for {} {}", event, wrong),
-        event);
+    add_event(out, is_news ? Level::kWarning : Level::kDebug, format("--on-event: the command for {} {}", event, wrong),
+              event);
   }
   run_next(out);
   if (is_idle()) tell_of_dropped(out);
@@ -73,16 +73,16 @@ EventCommands::Effects EventCommands::ended(std::uint32_t number, const End& end
 void EventCommands::tell_of_dropped(Effects& out) {
   const std::size_t count = std::exchange(dropped_, 0);
   if (count == 0) return;
-  say(out, std::exchange(has_told_of_dropped_, true) ? Level::kInfo : Level::kWarning,
-      format("--on-event: dropped {}: {} others were already waiting", counted(count, "event"),
-             limits::kEventCommandsWaiting),
-      "");
+  add_event(out, std::exchange(has_told_of_dropped_, true) ? Level::kInfo : Level::kWarning,
+            format("--on-event: dropped {}: {} others were already waiting", counted(count, "event"),
+                   limits::kEventCommandsWaiting),
+            "");
 }
 
 EventCommands::Effects EventCommands::broken(const std::string& why) {
   Effects out;
   if (std::exchange(is_broken_, true)) return out;
-  say(out, Level::kWarning, format("--on-event: running no more commands: {}", why), "");
+  add_event(out, Level::kWarning, format("--on-event: running no more commands: {}", why), "");
   running_.clear();
   waiting_.clear();
   return out;
@@ -95,7 +95,7 @@ EventCommands::Effects EventCommands::given_up() {
   std::string text =
       format("--on-event: the job is over; killed {} that did not end in time", counted(running_.size(), "command"));
   if (!waiting_.empty()) text += format("; dropped {}", counted(waiting_.size(), "waiting event"));
-  say(out, Level::kWarning, text, "");
+  add_event(out, Level::kWarning, text, "");
   running_.clear();
   waiting_.clear();
   is_broken_ = true;

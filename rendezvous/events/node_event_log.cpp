@@ -34,7 +34,7 @@ Json with(std::string_view name, Json value) {
   return object;
 }
 
-void say(LogEvents& out, Level level, std::string_view event, std::string text, Json fields = Json::object()) {
+void add_event(LogEvents& out, Level level, std::string_view event, std::string text, Json fields = Json::object()) {
   out.push_back({.level = level, .event = event, .text = std::move(text), .fields = std::move(fields)});
 }
 
@@ -80,11 +80,11 @@ void NodeEventLog::on(const FromCoordinator& event, LogEvents& out) {
   }
   if (const auto* news = std::get_if<protocol::Awaiting>(&event.message)) {
     if (news->what.empty() || std::exchange(standby_for_, news->what) == news->what) return;
-    say(out, Level::kDebug, "standby", news->what, with("reason", news->what));
+    add_event(out, Level::kDebug, "standby", news->what, with("reason", news->what));
   }
   if (const auto* refused = std::get_if<protocol::Rejected>(&event.message)) {
-    say(out, Level::kDebug, "rejected", format("the coordinator rejected this node: {}", refused->reason),
-        with("reason", refused->reason).set("comes_again", refused->retry_ms.has_value()));
+    add_event(out, Level::kDebug, "rejected", format("the coordinator rejected this node: {}", refused->reason),
+              with("reason", refused->reason).set("comes_again", refused->retry_ms.has_value()));
   }
 }
 
@@ -105,34 +105,35 @@ void NodeEventLog::prepared(const protocol::PrepareRound& round, LogEvents& out)
                                                counted(place.node_count, "node"), counted(place.world_size, "worker"),
                                                place.node_rank, ranks, round.restart_count, round.max_restarts, why);
   // In a job of many nodes every node's log has the round, whatever its level.
-  say(out, is_alone() ? Level::kInfo : Level::kAlways, "round_prepared", text,
-      Json::object()
-          .set("round", whole(round.round))
-          .set("restart_count", round.restart_count)
-          .set("node_rank", place.node_rank)
-          .set("node_count", place.node_count)
-          .set("base_rank", place.base_rank)
-          .set("world_size", place.world_size)
-          .set("reason", round.reason));
+  add_event(out, is_alone() ? Level::kInfo : Level::kAlways, "round_prepared", text,
+            Json::object()
+                .set("round", whole(round.round))
+                .set("restart_count", round.restart_count)
+                .set("node_rank", place.node_rank)
+                .set("node_count", place.node_count)
+                .set("base_rank", place.base_rank)
+                .set("world_size", place.world_size)
+                .set("reason", round.reason));
 }
 
 void NodeEventLog::on(const StoreOpened& event, LogEvents& out) {
   const protocol::StoreEndpoint& at = event.endpoint;
-  say(out, Level::kInfo, "store_open",
-      at.address.empty() ? format("round {}: the worker store is open at port {}", round_.round, at.port)
-                         : format("round {}: the worker store is at {}:{}", round_.round, at.address, at.port),
-      with("round", whole(round_.round)).set("address", at.address).set("port", at.port));
+  add_event(out, Level::kInfo, "store_open",
+            at.address.empty() ? format("round {}: the worker store is open at port {}", round_.round, at.port)
+                               : format("round {}: the worker store is at {}:{}", round_.round, at.address, at.port),
+            with("round", whole(round_.round)).set("address", at.address).set("port", at.port));
 }
 
 void NodeEventLog::on(const LogsOpened& event, LogEvents& out) {
   if (!settings_.logs) return;
-  say(out, Level::kDebug, "logs_open", format("round {}: log directories are ready", event.round),
-      with("round", whole(event.round)));
+  add_event(out, Level::kDebug, "logs_open", format("round {}: log directories are ready", event.round),
+            with("round", whole(event.round)));
 }
 
 void NodeEventLog::on(const WorkerStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
-  say(out, Level::kDebug, "worker_started", format("round {}: rank {} started, pid {}", round_.round, rank, event.pid),
+  add_event(
+      out, Level::kDebug, "worker_started", format("round {}: rank {} started, pid {}", round_.round, rank, event.pid),
       with("round", whole(round_.round)).set("rank", rank).set("local_rank", event.local_rank).set("pid", event.pid));
   workers_.push_back({event.pid, now_ms_, event.start, event.spared_cpu_ms});
   if (static_cast<int>(workers_.size()) == settings_.local_world_size) started(out);
@@ -140,12 +141,12 @@ void NodeEventLog::on(const WorkerStarted& event, LogEvents& out) {
 
 void NodeEventLog::on(const WorkerNotStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
-  say(out, Level::kDebug, "worker_not_started",
-      format("round {}: rank {} was not started: {}", round_.round, rank, event.reason),
-      with("round", whole(round_.round))
-          .set("rank", rank)
-          .set("local_rank", event.local_rank)
-          .set("reason", event.reason));
+  add_event(out, Level::kDebug, "worker_not_started",
+            format("round {}: rank {} was not started: {}", round_.round, rank, event.reason),
+            with("round", whole(round_.round))
+                .set("rank", rank)
+                .set("local_rank", event.local_rank)
+                .set("reason", event.reason));
 }
 
 void NodeEventLog::started(LogEvents& out) {
@@ -157,52 +158,52 @@ void NodeEventLog::started(LogEvents& out) {
   const std::int64_t took_ms = now_ms_ - began_to_start_ms_;
   const std::string how =
       is_warm ? format(" warm in {} ms, each without {} ms of processor time", took_ms, one.spared_cpu_ms) : "";
-  say(out, Level::kInfo, "workers_started",
-      format("round {}: {} started{}, {}{}{}", round_.round, ranks_of(round_.place, count), how, plural("pid", count),
-             pids, workers_.size() > kPidsShown ? " ..." : ""),
-      with("round", whole(round_.round))
-          .set("base_rank", round_.place.base_rank)
-          .set("workers", count)
-          .set("start", name_of(one.start))
-          .set("milliseconds", took_ms)
-          .set("spared_cpu_ms", is_warm ? Json(one.spared_cpu_ms) : Json()));
+  add_event(out, Level::kInfo, "workers_started",
+            format("round {}: {} started{}, {}{}{}", round_.round, ranks_of(round_.place, count), how,
+                   plural("pid", count), pids, workers_.size() > kPidsShown ? " ..." : ""),
+            with("round", whole(round_.round))
+                .set("base_rank", round_.place.base_rank)
+                .set("workers", count)
+                .set("start", name_of(one.start))
+                .set("milliseconds", took_ms)
+                .set("spared_cpu_ms", is_warm ? Json(one.spared_cpu_ms) : Json()));
 }
 
 void NodeEventLog::on(const WorkerExited& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   const Worker& worker = workers_.at(static_cast<std::size_t>(event.local_rank));
   if (!event.exit.success()) why_ = format("rank {} {}", rank, event.exit.text());
-  say(out, Level::kInfo, "worker_exited", format("round {}: rank {} {}", round_.round, rank, event.exit.text()),
-      with("round", whole(round_.round))
-          .set("rank", rank)
-          .set("local_rank", event.local_rank)
-          .set("pid", worker.pid)
-          .set("exit_code", event.exit.python_code())
-          .set("signal", event.exit.signal != 0 ? Json(signal_name(event.exit.signal)) : Json())
-          .set("core_dumped", event.exit.core_dumped)
-          .set("stopped_by_us", stopping_ && spared_ != event.local_rank)
-          .set("milliseconds", now_ms_ - worker.started_ms));
+  add_event(out, Level::kInfo, "worker_exited", format("round {}: rank {} {}", round_.round, rank, event.exit.text()),
+            with("round", whole(round_.round))
+                .set("rank", rank)
+                .set("local_rank", event.local_rank)
+                .set("pid", worker.pid)
+                .set("exit_code", event.exit.python_code())
+                .set("signal", event.exit.signal != 0 ? Json(signal_name(event.exit.signal)) : Json())
+                .set("core_dumped", event.exit.core_dumped)
+                .set("stopped_by_us", stopping_ && spared_ != event.local_rank)
+                .set("milliseconds", now_ms_ - worker.started_ms));
 }
 
 void NodeEventLog::on(const SignalReceived& event, LogEvents& out) {
   const std::string name = signal_name(event.signal);
   why_ = format("{} got {}", program_name(), name);
   const bool by_worker = event.worker != 0;
-  say(out, Level::kDebug, "signal",
-      by_worker ? format("got {} from process {}", name, event.worker) : format("got {}", name),
-      with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));
+  add_event(out, Level::kDebug, "signal",
+            by_worker ? format("got {} from process {}", name, event.worker) : format("got {}", name),
+            with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));
 }
 
 void NodeEventLog::on(const CheckNode& effect, LogEvents& out) {
-  say(out, Level::kDebug, "check_began",
-      format("round {}: phase {} of this node's check begins", effect.round, effect.phase),
-      with("round", whole(effect.round)).set("phase", whole(effect.phase)));
+  add_event(out, Level::kDebug, "check_began",
+            format("round {}: phase {} of this node's check begins", effect.round, effect.phase),
+            with("round", whole(effect.round)).set("phase", whole(effect.phase)));
 }
 
 void NodeEventLog::on(const NodeChecked& event, LogEvents& out) {
-  say(out, Level::kDebug, "check_answered",
-      format("round {}: phase {} of this node's check is done", event.round, event.phase),
-      with("round", whole(event.round)).set("phase", whole(event.phase)).set("result", event.result));
+  add_event(out, Level::kDebug, "check_answered",
+            format("round {}: phase {} of this node's check is done", event.round, event.phase),
+            with("round", whole(event.round)).set("phase", whole(event.phase)).set("result", event.result));
 }
 
 void NodeEventLog::on(const GuardianLost& event, LogEvents&) {
@@ -215,20 +216,21 @@ void NodeEventLog::on(const ProgressMade& event, LogEvents& out) {
   const protocol::ProgressOfRank& newest = event.progress.newest;
   const std::string who = newest.rank ? format("rank {}", *newest.rank) : "a rank of this node";
   const std::string step = newest.step ? format(", at step {}", *newest.step) : "";
-  say(out, Level::kInfo, "progress_seen",
-      format("round {}: {} makes progress{} ({})", round_.round, who, step, progress::name_of(newest.source)),
-      with("round", whole(round_.round))
-          .set("rank", newest.rank ? Json(*newest.rank) : Json())
-          .set("step", newest.step ? Json(*newest.step) : Json())
-          .set("source", progress::name_of(newest.source)));
+  add_event(out, Level::kInfo, "progress_seen",
+            format("round {}: {} makes progress{} ({})", round_.round, who, step, progress::name_of(newest.source)),
+            with("round", whole(round_.round))
+                .set("rank", newest.rank ? Json(*newest.rank) : Json())
+                .set("step", newest.step ? Json(*newest.step) : Json())
+                .set("source", progress::name_of(newest.source)));
 }
 
 void NodeEventLog::on(const StartWorkers& effect, LogEvents& out) {
   began_to_start_ms_ = now_ms_;
-  say(out, Level::kDebug, "round_began", format("round {}: starting the workers of this node", effect.round.round),
-      with("round", whole(effect.round.round))
-          .set("store_address", effect.store.address)
-          .set("store_port", effect.store.port));
+  add_event(out, Level::kDebug, "round_began",
+            format("round {}: starting the workers of this node", effect.round.round),
+            with("round", whole(effect.round.round))
+                .set("store_address", effect.store.address)
+                .set("store_port", effect.store.port));
 }
 
 void NodeEventLog::on(const SignalWorkers& effect, LogEvents& out) {
@@ -236,17 +238,17 @@ void NodeEventLog::on(const SignalWorkers& effect, LogEvents& out) {
   if (effect.spared) {
     const int rank = round_.place.base_rank + *effect.spared;
     why_ = format("rank {} has written an error file", rank);
-    say(out, Level::kInfo, "error_file", format("round {}: {}, and ends", round_.round, why_),
-        with("round", whole(round_.round)).set("rank", rank).set("local_rank", *effect.spared));
+    add_event(out, Level::kInfo, "error_file", format("round {}: {}, and ends", round_.round, why_),
+              with("round", whole(round_.round)).set("rank", rank).set("local_rank", *effect.spared));
   }
   if (effect.spared || effect.only || effect.signal == SIGKILL) spared_ = effect.spared;
   if (stopping_ && effect.signal == SIGKILL) {
-    return say(out, Level::kInfo, "workers_killed",
-               format("round {}: sending SIGKILL to the processes that are left", round_.round),
-               with("round", whole(round_.round)));
+    return add_event(out, Level::kInfo, "workers_killed",
+                     format("round {}: sending SIGKILL to the processes that are left", round_.round),
+                     with("round", whole(round_.round)));
   }
   const std::string name = signal_name(effect.signal);
-  say(out, Level::kDebug, "signal_sent", format("sending {} to the workers", name), with("signal", name));
+  add_event(out, Level::kDebug, "signal_sent", format("sending {} to the workers", name), with("signal", name));
 }
 
 LogEvents NodeEventLog::signalled_alone(int signal, const std::vector<int>& local_ranks) const {
@@ -259,7 +261,8 @@ LogEvents NodeEventLog::signalled_alone(int signal, const std::vector<int>& loca
   }
   const std::string name = signal_name(signal);
   LogEvents out;
-  say(out, Level::kInfo, "signalled_alone",
+  add_event(
+      out, Level::kInfo, "signalled_alone",
       format("round {}: {} {} {} {} and got it before {} helpers", round_.round, plural("rank", ranks.size()),
              rank_ranges(ranks), ranks.size() == 1 ? "handles" : "handle", name, ranks.size() == 1 ? "its" : "their"),
       with("round", whole(round_.round)).set("signal", name).set("ranks", std::move(list)));
@@ -276,21 +279,22 @@ void NodeEventLog::on(const AwaitAllGone&, LogEvents& out) {
   stopping_ = true;
   stopped_at_ms_ = now_ms_;
   const std::string signal = signal_name(sent_signal_);
-  say(out, Level::kInfo, "stop",
-      format("round {}: {}{}", round_.round, stopping_by(sent_signal_), why_.empty() ? "" : format(": {}", why_)),
-      with("round", whole(round_.round)).set("signal", signal).set("reason", why_));
+  add_event(out, Level::kInfo, "stop",
+            format("round {}: {}{}", round_.round, stopping_by(sent_signal_), why_.empty() ? "" : format(": {}", why_)),
+            with("round", whole(round_.round)).set("signal", signal).set("reason", why_));
 }
 
 void NodeEventLog::on(const LeaveBackground&, LogEvents& out) {
   left_background_ = true;
-  say(out, Level::kInfo, "background_left",
-      format("round {}: processes that its workers left running are kept", round_.round),
-      with("round", whole(round_.round)));
+  add_event(out, Level::kInfo, "background_left",
+            format("round {}: processes that its workers left running are kept", round_.round),
+            with("round", whole(round_.round)));
 }
 
 void NodeEventLog::on(const CloseStore&, LogEvents& out) {
   if (left_background_) return;
-  say(out, Level::kInfo, "workers_gone",
+  add_event(
+      out, Level::kInfo, "workers_gone",
       format("round {}: all its processes have ended, {} ms after the stop", round_.round, now_ms_ - stopped_at_ms_),
       with("round", whole(round_.round)).set("milliseconds", now_ms_ - stopped_at_ms_));
 }
@@ -298,7 +302,7 @@ void NodeEventLog::on(const CloseStore&, LogEvents& out) {
 void NodeEventLog::on(const Warn& effect, LogEvents& out) {
   // No event has told this reason before: the link knows it by the clock alone.
   if (effect.event == "lease_over") why_ = "the lease is over";
-  say(out, Level::kWarning, effect.event, effect.text);
+  add_event(out, Level::kWarning, effect.event, effect.text);
 }
 
 void NodeEventLog::on(const Finish& effect, LogEvents& out) {
@@ -306,14 +310,14 @@ void NodeEventLog::on(const Finish& effect, LogEvents& out) {
   const bool well = job_result.outcome == JobResult::Outcome::kSucceeded;
   const bool failed = job_result.outcome == JobResult::Outcome::kFailed;
   const char* words = well ? "the job has succeeded" : failed ? "the job has failed" : "the job was stopped";
-  say(out, Level::kInfo, "verdict",
-      format("{}; {} of {} restarts were used", words, job_result.restarts_used, settings_.max_restarts),
-      with("outcome", well     ? "succeeded"
-                      : failed ? "failed"
-                               : "stopped")
-          .set("round", whole(job_result.round))
-          .set("restarts_used", job_result.restarts_used)
-          .set("reason", job_result.reason));
+  add_event(out, Level::kInfo, "verdict",
+            format("{}; {} of {} restarts were used", words, job_result.restarts_used, settings_.max_restarts),
+            with("outcome", well     ? "succeeded"
+                            : failed ? "failed"
+                                     : "stopped")
+                .set("round", whole(job_result.round))
+                .set("restarts_used", job_result.restarts_used)
+                .set("reason", job_result.reason));
 }
 
 LogEvents NodeEventLog::waits_for(const std::optional<Waiting>& waiting, std::int64_t now_ms) {
@@ -322,10 +326,11 @@ LogEvents NodeEventLog::waits_for(const std::optional<Waiting>& waiting, std::in
   if (waits == waits_since_ms_.has_value()) return out;
   if (waits) {
     waits_since_ms_ = now_ms;
-    say(out, Level::kDebug, "waiting_began", waiting->what);
+    add_event(out, Level::kDebug, "waiting_began", waiting->what);
   } else {
     const std::int64_t waited_ms = now_ms - *std::exchange(waits_since_ms_, std::nullopt);
-    say(out, Level::kDebug, "waiting_ended", format("waited for {} ms", waited_ms), with("milliseconds", waited_ms));
+    add_event(out, Level::kDebug, "waiting_ended", format("waited for {} ms", waited_ms),
+              with("milliseconds", waited_ms));
   }
   return out;
 }
@@ -338,23 +343,26 @@ LogEvents NodeEventLog::coordinator_is(bool reached, bool matters, const std::st
   const std::string& endpoint = settings_.endpoint;
   const Json fields = with("endpoint", endpoint);
   if (reached && std::exchange(loss_told_, false)) {
-    say(out, Level::kWarning, "coordinator_back", format("reconnected to the coordinator at {}", endpoint), fields);
+    add_event(out, Level::kWarning, "coordinator_back", format("reconnected to the coordinator at {}", endpoint),
+              fields);
   } else if (reached) {
-    say(out, Level::kDebug, "coordinator_found", format("connected to the coordinator at {}", endpoint), fields);
+    add_event(out, Level::kDebug, "coordinator_found", format("connected to the coordinator at {}", endpoint), fields);
   } else if (matters) {
     loss_told_ = true;
-    say(out, Level::kWarning, "coordinator_lost",
-        format("lost the coordinator at {}: {}; reconnecting{}", endpoint, problem,
-               stopping_ ? "" : " while the workers keep running, until their lease is over"),
-        Json(fields).set("reason", problem));
+    add_event(out, Level::kWarning, "coordinator_lost",
+              format("lost the coordinator at {}: {}; reconnecting{}", endpoint, problem,
+                     stopping_ ? "" : " while the workers keep running, until their lease is over"),
+              Json(fields).set("reason", problem));
   } else {
-    say(out, Level::kDebug, "coordinator_left", format("not connected to the coordinator at {}: {}", endpoint, problem),
-        Json(fields).set("reason", problem));
+    add_event(out, Level::kDebug, "coordinator_left",
+              format("not connected to the coordinator at {}: {}", endpoint, problem),
+              Json(fields).set("reason", problem));
   }
   const std::int64_t own_ms = settings_.loss_timeout_ms;
   if (reached && own_ms != 0 && own_ms != loss_timeout_ms &&
       std::exchange(loss_timeout_told_ms_, loss_timeout_ms) != loss_timeout_ms) {
-    say(out, Level::kWarning, "loss_timeout_differs",
+    add_event(
+        out, Level::kWarning, "loss_timeout_differs",
         format(
             "loss_timeout: this node was given {} s, and the coordinator has {} s, which holds; give the same to the "
             "coordinator and to all nodes",

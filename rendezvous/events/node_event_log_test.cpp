@@ -226,7 +226,7 @@ TEST_CASE("a node with another loss timeout than the coordinator's is told which
   CHECK(without.coordinator_is(true, false, "", 7'000).size() == 1);  // coordinator_found
 }
 
-TEST_CASE("a node that stands by, or is not taken, is told once, and why") {
+TEST_CASE("a node that is on standby, or is not taken, is told once, and why") {
   Told told("host0:29400");
   const FromCoordinator stands_by{Awaiting{.what = "round 3 runs with all the nodes that it may have"}};
   CHECK(told.on(stands_by) == Texts{"standby: round 3 runs with all the nodes that it may have"});

@@ -91,7 +91,7 @@ std::vector<std::size_t> all_indices(std::size_t count) {
 // The slots that have been given so far; each is given once.
 class SlotPlan {
  public:
-  SlotPlan(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant)
+  SlotPlan(const std::vector<EligibleNode>& chosen, const std::vector<VacantSlot>& vacant)
       : chosen_(chosen), vacant_(vacant), slots_(chosen.size()) {}
 
   std::vector<InSlot> make() {
@@ -103,15 +103,15 @@ class SlotPlan {
 
     std::vector<InSlot> result;
     result.reserve(slots_.size());
-    for (std::size_t i = 0; i < slots_.size(); ++i) result.push_back({.candidate = i, .slot = *slots_[i]});
+    for (std::size_t i = 0; i < slots_.size(); ++i) result.push_back({.node = i, .slot = *slots_[i]});
     std::ranges::sort(result, {}, &InSlot::slot);
     return result;
   }
 
  private:
-  bool give(std::size_t candidate, int slot) {
+  bool give(std::size_t node, int slot) {
     if (!taken_.insert(slot).second) return false;
-    slots_[candidate] = slot;
+    slots_[node] = slot;
     highest_ = std::max<std::int64_t>(highest_, slot);
     return true;
   }
@@ -119,7 +119,7 @@ class SlotPlan {
   void slot_claims() {
     std::vector<std::size_t> order = all_indices(chosen_.size());
     std::ranges::sort(order, {}, [this](std::size_t i) {
-      const Candidate& node = chosen_[i];
+      const EligibleNode& node = chosen_[i];
       return std::tuple(node.slot != node.claimed_rank, !valid(node.slot), node.arrival, i);
     });
     for (const std::size_t i : order) {
@@ -142,8 +142,8 @@ class SlotPlan {
       if (!slots_[i]) order.push_back(i);
     }
     std::ranges::sort(order, [this](std::size_t a, std::size_t b) {
-      const Candidate& left = chosen_[a];
-      const Candidate& right = chosen_[b];
+      const EligibleNode& left = chosen_[a];
+      const EligibleNode& right = chosen_[b];
       const std::int64_t slot_a = or_last(valid(left.slot));
       const std::int64_t slot_b = or_last(valid(right.slot));
       if (slot_a != slot_b) return slot_a < slot_b;
@@ -189,7 +189,7 @@ class SlotPlan {
     // If a node claims the highest of all numbers, no slot comes after it, and the lowest free slots are given.
     const bool room = highest_ + static_cast<std::int64_t>(waiting.size()) <= std::numeric_limits<int>::max();
     // In a first round nodes without a claim fill the gaps between claims, so that a claimed rank is the node rank.
-    const bool is_first = vacant_.empty() && std::ranges::none_of(chosen_, [](const Candidate& node) {
+    const bool is_first = vacant_.empty() && std::ranges::none_of(chosen_, [](const EligibleNode& node) {
                             return valid(node.slot).has_value();
                           });
     int next = room && !is_first ? static_cast<int>(highest_ + 1) : 0;
@@ -198,7 +198,7 @@ class SlotPlan {
     }
   }
 
-  const std::vector<Candidate>& chosen_;
+  const std::vector<EligibleNode>& chosen_;
   const std::vector<VacantSlot>& vacant_;
   std::vector<std::optional<int>> slots_;
   std::unordered_set<int> taken_;
@@ -207,17 +207,17 @@ class SlotPlan {
 
 }  // namespace
 
-std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates, int size) {
-  std::vector<std::size_t> order = all_indices(candidates.size());
+std::vector<std::size_t> choose_members(const std::vector<EligibleNode>& eligible, int size) {
+  std::vector<std::size_t> order = all_indices(eligible.size());
   std::ranges::sort(order, {}, [&](std::size_t i) {
-    const Candidate& node = candidates[i];
+    const EligibleNode& node = eligible[i];
     return std::tuple(!valid(node.slot), or_last(valid(node.claimed_rank)), or_last(valid(node.slot)), node.arrival, i);
   });
   order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(size, 0))));
   return order;
 }
 
-std::vector<InSlot> slot_members(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant) {
+std::vector<InSlot> slot_members(const std::vector<EligibleNode>& chosen, const std::vector<VacantSlot>& vacant) {
   return SlotPlan(chosen, vacant).make();
 }
 

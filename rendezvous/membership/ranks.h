@@ -28,17 +28,17 @@ std::vector<protocol::NodePlace> assign_places(const std::vector<NodeShape>& nod
 bool natural_less(std::string_view a, std::string_view b);
 
 // A node that could be in the round.
-struct Candidate {
+struct EligibleNode {
   std::optional<int> claimed_rank;  // --node-rank, if the user gave it
   std::optional<int> slot;          // its slot in the last round, if it was in that
   std::string address;              // the name that it gives itself
   std::uint64_t arrival = 0;        // its number in the order of joining
 };
 
-// Which `size` of the candidates form the round, as indices in the order of preference: nodes of the last round before
+// Which `size` of the nodes form the round, as indices in the order of preference: nodes of the last round before
 // others, so that a newcomer never replaces a survivor; then claimed ranks, the lowest first; then by slot; then by
-// arrival. All candidates if they are fewer than `size`.
-std::vector<std::size_t> choose_members(const std::vector<Candidate>& candidates, int size);
+// arrival. All of them if they are fewer than `size`.
+std::vector<std::size_t> choose_members(const std::vector<EligibleNode>& eligible, int size);
 
 // A slot whose node was in the last round and is gone.
 struct VacantSlot {
@@ -47,7 +47,7 @@ struct VacantSlot {
 };
 
 struct InSlot {
-  std::size_t candidate = 0;  // index
+  std::size_t node = 0;  // index
   int slot = 0;
   bool operator==(const InSlot&) const = default;
 };
@@ -61,6 +61,6 @@ struct InSlot {
 //      of addresses, the lowest slot (a replacement takes the lost node's rank).
 //   4. Nodes without a vacant slot get slots after all others, in the same order.
 // Claims and slots below 0 are ignored.
-std::vector<InSlot> slot_members(const std::vector<Candidate>& chosen, const std::vector<VacantSlot>& vacant);
+std::vector<InSlot> slot_members(const std::vector<EligibleNode>& chosen, const std::vector<VacantSlot>& vacant);
 
 }  // namespace elastic::membership

@@ -69,7 +69,7 @@ const Node* Roster::of_session(protocol::NodeId session) const {
 }
 
 void Roster::check_invariants() const {
-  std::array<std::size_t, kStandings> counts{};
+  std::array<std::size_t, kMemberStates> counts{};
   std::size_t connected = 0;
   for (const auto& [agent, node] : nodes_) {
     ELASTIC_CHECK(node.agent == agent);

@@ -21,7 +21,7 @@ enum class MemberState : std::uint8_t {
   kLeaving,   // told to leave by a signal; its workers may run like those of kStopping
   kLost,      // without a session; its workers may run until its lease is over
 };
-inline constexpr std::size_t kStandings = 6;
+inline constexpr std::size_t kMemberStates = 6;
 
 // A node as the coordinator knows it.
 struct Node {
@@ -102,7 +102,7 @@ class Roster {
 
   std::map<protocol::AgentId, Node> nodes_;
   std::map<protocol::NodeId, protocol::AgentId> sessions_;
-  std::array<std::size_t, kStandings> counts_{};
+  std::array<std::size_t, kMemberStates> counts_{};
   std::uint64_t arrivals_ = 0;
   CheckPace<4> pace_;
 };

@@ -58,12 +58,12 @@ TEST_CASE("a node's session may end and another begin, and the old one means not
   CHECK(roster.of_session(52) == &added);
 }
 
-TEST_CASE("the counts of the standings are those of the nodes, whatever happens") {
+TEST_CASE("the counts of the member states are those of the nodes, whatever happens") {
   Roster roster;
   elastic::TestRandom random(3);
   for (int step = 0; step < 20'000; ++step) {
     const std::uint64_t agent = random() % 40;
-    const auto member_state = static_cast<MemberState>(random() % kStandings);
+    const auto member_state = static_cast<MemberState>(random() % kMemberStates);
     Node* known = roster.find(agent);
     if (known == nullptr) {
       roster.add(node(agent, static_cast<std::uint32_t>(step)), member_state);
@@ -73,9 +73,9 @@ TEST_CASE("the counts of the standings are those of the nodes, whatever happens"
       roster.move(*known, member_state);
       CHECK(known->member_state() == member_state);
     }
-    std::array<std::size_t, kStandings> counts{};
+    std::array<std::size_t, kMemberStates> counts{};
     for (const auto& [number, each] : roster.nodes()) ++counts[static_cast<std::size_t>(each.member_state())];
-    for (std::size_t i = 0; i < kStandings; ++i) REQUIRE(roster.count(static_cast<MemberState>(i)) == counts[i]);
+    for (std::size_t i = 0; i < kMemberStates; ++i) REQUIRE(roster.count(static_cast<MemberState>(i)) == counts[i]);
     roster.check_invariants();
   }
 }
@@ -114,7 +114,7 @@ TEST_CASE("pointers to nodes stay good while others come and go") {
   CHECK(first.address == "host500");
 }
 
-TEST_CASE("a node is named by its rank once it has a seat, and is counted under its host, whatever it claims") {
+TEST_CASE("a node is named by its rank once it has a rank slot, and is counted under its host, whatever it claims") {
   Node one = node(1);
   CHECK(one.name() == "host1");
   CHECK(one.identity() == "host1");

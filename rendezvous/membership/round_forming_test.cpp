@@ -77,7 +77,7 @@ TEST_CASE("with the minimum there the round forms when the last call is over") {
   check_forms(decide_forming(joined(2, 20), rules, 120), 2);
 }
 
-TEST_CASE("what is above the unit after the last call stands by") {
+TEST_CASE("nodes above a multiple of the unit are on standby after the last call") {
   FormingRules rules = nodes(8, 12, 4);
   rules.last_call_ms = 100;
   check_forms(decide_forming(joined(10, 0), rules, 200), 8);

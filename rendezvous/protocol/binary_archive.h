@@ -138,7 +138,7 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
   }
   template <std::size_t kSize>
   void field(std::array<std::uint8_t, kSize>& bytes) {
-    if (begin_field() && has(kSize)) std::ranges::copy(take(kSize), bytes.begin());
+    if (begin_field() && has(kSize)) std::ranges::copy(take_bytes(kSize), bytes.begin());
   }
   template <class T>
   void field(std::optional<T>& value, auto... bounds) {
@@ -168,7 +168,7 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
     std::uint32_t size = 0;
     if (!begin_field() || !take_count(size, bounds.most, "text", "bytes")) return;
     if (!has(size)) return;
-    const Bytes bytes = take(size);
+    const Bytes bytes = take_bytes(size);
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   template <class T>
@@ -188,14 +188,14 @@ class BinaryReader : public BinaryArchive<BinaryReader> {
     fail_cut_off();
     return false;
   }
-  Bytes take(std::size_t size) {
+  Bytes take_bytes(std::size_t size) {
     const Bytes bytes = left_.first(size);
     left_ = left_.subspan(size);
     return bytes;
   }
   template <std::unsigned_integral T>
   T take_number() {
-    return from_big_endian<T>(take(sizeof(T)));
+    return from_big_endian<T>(take_bytes(sizeof(T)));
   }
   bool take_count(std::uint32_t& count, std::int64_t limit, std::string_view what, std::string_view unit) {
     if (!has(sizeof count)) return false;

@@ -28,7 +28,6 @@
 namespace elastic::protocol {
 
 // The numbers of frames on the wire, which never change. A new minor version gives new frames kFirstOptional or above.
-// docs/agent-protocol.md names numbers that are kept for what is planned.
 enum class FrameType : std::uint8_t {
   kHello = 1,
   kChallenge = 2,
@@ -488,12 +487,12 @@ struct NextRound {
 // This coordinator never acts again: the votes of its voters are free. The session ends.
 struct Resigned {
   static constexpr FrameType kType = FrameType::kResigned;
-  std::string why = {};     // as a clause
-  bool hands_over = false;  // its node leaves, and another one is to be elected in its place
+  std::string why = {};               // as a clause
+  bool transfers_leadership = false;  // its node leaves, and another one is to be elected in its place
   bool operator==(const Resigned&) const = default;
   static void fields(auto& io, auto& v) {
     io("why", v.why, bounds::kText);
-    io("hands_over", v.hands_over);
+    io("hands_over", v.transfers_leadership);
   }
 };
 // The node is to tell what its workers are doing; answered by NodeStacks.

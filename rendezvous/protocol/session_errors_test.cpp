@@ -132,7 +132,7 @@ TEST_CASE("a refusal is told with its reason, at any time") {
   CHECK(rejected.at_agent() == Lines{"Rejected"});
 }
 
-TEST_CASE("where the coordinator is looked for instead is believed only of those who know the secret") {
+TEST_CASE("a redirect is believed only of those who know the secret") {
   const Redirect redirect = {"10.0.0.9 fd77::9", 29400, 700};
   const auto told = [&](Talk& talk) {
     talk.coordinator.refuse("it is not here", talk.to_agent, redirect);

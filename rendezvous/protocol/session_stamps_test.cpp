@@ -133,7 +133,7 @@ TEST_CASE("the answer to a keep-alive says when it had been sent") {
                                  "stale: the answer to keep-alive 2, which was answered or is too old", "kept 3000"});
 }
 
-TEST_CASE("an answer of an older term keeps nothing") {
+TEST_CASE("a lease grant of an older term extends no lease") {
   Talk talk;
   talk.welcome({4, 11, 5000});
   talk.agent.keep_alive(1000, talk.to_coordinator);

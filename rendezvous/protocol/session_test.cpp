@@ -221,7 +221,7 @@ TEST_CASE("a guardian says that its node is empty, on a connection of its own") 
   CHECK(coordinator.receive(frame, out).empty());  // nothing else is accepted on this connection
 }
 
-TEST_CASE("no changed bit of a guardian's word is believed, nor one made without the secret") {
+TEST_CASE("no changed bit of a death notice is believed, nor one made without the secret") {
   const ByteString frame = node_is_empty_frame({"job-1", 5, 6, 7}, 8, "secret");
   ByteString out;
   for (std::size_t bit = 0; bit < frame.size() * 8; ++bit) {

@@ -196,7 +196,7 @@ TEST_CASE("an answer of any length is given, and takes no memory beside that of 
   REQUIRE(clients.keyspace.apply(1, many, clients));
   CHECK(clients.replies_to(1).size() == 100 * (8 + value.size()));
   CHECK(clients.keyspace.loose()->count < 100 * 256);
-  const Replies::Slice slice = clients.replies_to(1).take(2 * (8 + value.size()), clients.keyspace.loose());
+  const Replies::Slice slice = clients.replies_to(1).take_bytes(2 * (8 + value.size()), clients.keyspace.loose());
   CHECK(slice.pieces == std::vector<std::string_view>{i64(1 << 23), value, i64(1 << 23), value});
 }
 

@@ -51,7 +51,7 @@ std::size_t Replies::loose_bytes() const {
   return bytes;
 }
 
-Replies::Slice Replies::take(std::size_t most, const LooseBytesPtr& loose) {
+Replies::Slice Replies::take_bytes(std::size_t most, const LooseBytesPtr& loose) {
   if (!has_chunks()) cut(loose);
   Slice slice;
   while (most > 0 && has_chunks()) {

@@ -39,7 +39,7 @@ class Replies {
   std::size_t loose_bytes() const;
 
   // Takes so many bytes from the front, or all if there are fewer.
-  Slice take(std::size_t most, const LooseBytesPtr& loose);
+  Slice take_bytes(std::size_t most, const LooseBytesPtr& loose);
   // A copy of all replies.
   std::string whole() const;
 

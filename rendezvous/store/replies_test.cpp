@@ -42,7 +42,7 @@ TEST_CASE("replies are taken in slices of any size, and are the same bytes") {
     CHECK(mixed.replies.whole() == mixed.expected);
     std::string taken;
     while (!mixed.replies.empty()) {
-      const Replies::Slice slice = mixed.replies.take(most, mixed.loose);
+      const Replies::Slice slice = mixed.replies.take_bytes(most, mixed.loose);
       std::size_t size = 0;
       for (const std::string_view piece : slice.pieces) {
         taken += piece;

@@ -192,7 +192,7 @@ void Server::send(Connection& connection) {
       replies.end().clear();
       if (replies.end().capacity() > kKeptReplyBytes) std::string().swap(replies.end());
     } else {
-      auto slice = std::make_shared<Replies::Slice>(replies.take(slice_bytes(), keyspace_->loose()));
+      auto slice = std::make_shared<Replies::Slice>(replies.take_bytes(slice_bytes(), keyspace_->loose()));
       connection.stream->write(slice->pieces, slice);
     }
   }

@@ -15,8 +15,8 @@
 #include "src/base/result.h"
 
 // All events of a coordinator as lines of JSON: a first line that says which coordinator it is, then one for each
-// event. A coordinator that gets the same events again decides the same again (replay.h). docs/observing.md lists every
-// member.
+// event. A coordinator that gets the same events again decides the same again (replay.h). docs/observing.md lists the
+// lines; the members of a message are its fields (messages.h).
 namespace elastic::trace {
 
 // The first line.

@@ -24,30 +24,30 @@ constexpr std::int64_t kFirstBytesMs = 2'500;
 
 }  // namespace
 
-CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own,
+CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own,
                                              Handlers handlers, ToStore to_store)
     : loop_(loop),
       settings_(settings),
       handlers_(std::move(handlers)),
-      place_(make_meeting_place(loop, settings, own, std::move(to_store), handlers_.on_hosting)),
+      discovery_(make_discovery(loop, settings, own, std::move(to_store), handlers_.on_hosting)),
       own_(own),
       dialling_(loop),
       silence_(loop),
       first_bytes_(loop),
       lingering_(loop) {
-  if (settings.has_peer_port) {
-    place_->keep([this] { return server(); }, [this] { return secret().value_or(settings_.secret); });
+  if (settings.has_peer_server) {
+    discovery_->keep([this] { return server(); }, [this] { return secret().value_or(settings_.secret); });
   }
   if (settings.munge.step.empty()) return;
   munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
-  place_->trust(*munge_);
+  discovery_->trust(*munge_);
 }
 
-void CoordinatorConnection::connect(const MeetingPlace::Known& known) {
+void CoordinatorConnection::connect(const Discovery::Known& known) {
   known_ = known;
   disconnect();
   at_peer_port_ = is_own_peer_port_ = false;
-  const auto look = [this, known] { place_->find(known, [this](MeetingPlace::Way way) { found(std::move(way)); }); };
+  const auto look = [this, known] { discovery_->find(known, [this](Discovery::Way way) { found(std::move(way)); }); };
   if (!munge_) return look();
   munge_->find_out([this, look, attempt = attempt_] {
     if (attempt != attempt_) return;
@@ -64,7 +64,7 @@ void CoordinatorConnection::connect_to(At at) {
   at_peer_port_ = true;
   // Another node's peer port may have redirected to this node, by address.
   const bool leads_here =
-      peer_port_ && at.port == peer_port_->port() && std::ranges::all_of(at.addresses, net::is_ours);
+      peer_server_ && at.port == peer_server_->port() && std::ranges::all_of(at.addresses, net::is_ours);
   is_own_peer_port_ = at.is_own_peer_port || leads_here;
   at.addresses = is_own_peer_port_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
   // The caller does not expect an answer before it returns.
@@ -73,50 +73,50 @@ void CoordinatorConnection::connect_to(At at) {
 
 void CoordinatorConnection::withdraw(std::function<void()> done) {
   if (server() != nullptr && server()->leaves_to_others(settings_.job)) return done();
-  place_->withdraw(std::move(done));
+  discovery_->withdraw(std::move(done));
 }
 
 // If this node hosts the coordinator by the endpoint or the file, that coordinator's port is its peer port.
 std::uint16_t CoordinatorConnection::peer_port() const {
-  if (!settings_.has_peer_port) return 0;
-  if (const CoordinatorServer* server = place_->server()) return server->port();
-  return peer_port_ ? peer_port_->port() : 0;
+  if (!settings_.has_peer_server) return 0;
+  if (const CoordinatorServer* server = discovery_->server()) return server->port();
+  return peer_server_ ? peer_server_->port() : 0;
 }
 
-void CoordinatorConnection::set_peer_port(const PeerPortIs& peer_port) {
-  CoordinatorServer* const here = settings_.has_peer_port ? server() : nullptr;
+void CoordinatorConnection::set_peer_facts(const PeerFacts& facts) {
+  CoordinatorServer* const here = settings_.has_peer_server ? server() : nullptr;
   const bool is_told = here == std::exchange(told_, here);
-  if (here == nullptr || (peer_port == std::exchange(peer_port_is_, peer_port) && is_told)) return;
-  here->set_peer_port(peer_port);
+  if (here == nullptr || (facts == std::exchange(peer_facts_, facts) && is_told)) return;
+  here->set_peer_facts(facts);
 }
 
-void CoordinatorConnection::open_peer_port() {
-  if (!settings_.has_peer_port || peer_port_ || place_->server() != nullptr) return;
-  std::vector<std::uint16_t> ports = place_->peer_ports();
+void CoordinatorConnection::open_peer_server() {
+  if (!settings_.has_peer_server || peer_server_ || discovery_->server() != nullptr) return;
+  std::vector<std::uint16_t> ports = discovery_->peer_ports();
   if (settings_.peer_port != 0) ports = {settings_.peer_port};
   ports.push_back(0);
   for (const std::uint16_t port : ports) {
-    auto peer_port = CoordinatorServer::open(loop_, {.address = {},
-                                                     .port = port,
-                                                     .secret = secret().value_or(settings_.secret),
-                                                     .lease = {settings_.loss_timeout_ms},
-                                                     .only_job = settings_.job,
-                                                     .own_agent = own_,
-                                                     .is_peer_port = true,
-                                                     .on_lead = [this] { place_->lead_changes(); }});
-    if (peer_port) {
-      peer_port_ = std::move(*peer_port);
-      if (handlers_.on_peer_port) handlers_.on_peer_port(*peer_port_);
+    auto opened = CoordinatorServer::open(loop_, {.address = {},
+                                                  .port = port,
+                                                  .secret = secret().value_or(settings_.secret),
+                                                  .lease = {settings_.loss_timeout_ms},
+                                                  .only_job = settings_.job,
+                                                  .own_agent = own_,
+                                                  .is_peer_server = true,
+                                                  .on_lead = [this] { discovery_->lead_changes(); }});
+    if (opened) {
+      peer_server_ = std::move(*opened);
+      if (handlers_.on_peer_server) handlers_.on_peer_server(*peer_server_);
       return;
     }
-    log::debug("hosting", peer_port.error().text());
+    log::debug("hosting", opened.error().text());
   }
 }
 
 void CoordinatorConnection::disconnect(bool is_stranger) {
   ++attempt_;
   exchange_.reset();
-  place_->stop();
+  discovery_->stop();
   dialling_.stop();
   stop_probing();
   connector_.reset();
@@ -129,20 +129,20 @@ void CoordinatorConnection::write(std::span<const std::uint8_t> bytes) {
   if (stream_) stream_->write({bytes.begin(), bytes.end()});
 }
 
-void CoordinatorConnection::found(MeetingPlace::Way way) {
+void CoordinatorConnection::found(Discovery::Way way) {
   way_ = std::move(way);
   if (way_.hopeless && !was_connected_ && handlers_.on_hopeless) {
     return handlers_.on_hopeless(format("{}: {}", endpoint_text(settings_), way_.problem));
   }
   trying_ = !way_.addresses.empty() && !way_.ports.empty();
   // The way may lead to this node's own peer port.
-  is_own_peer_port_ = peer_port_ && trying_ && way_.ports == std::vector{peer_port_->port()} &&
+  is_own_peer_port_ = peer_server_ && trying_ && way_.ports == std::vector{peer_server_->port()} &&
                       std::ranges::all_of(way_.addresses, net::is_ours);
   if (is_own_peer_port_) way_.addresses = {kLoopback};
   try_all(way_);
 }
 
-void CoordinatorConnection::try_all(const MeetingPlace::Way& way) {
+void CoordinatorConnection::try_all(const Discovery::Way& way) {
   way_ = way;
   targets_.clear();
   for (const std::uint16_t port : way_.ports) {
@@ -180,11 +180,11 @@ void CoordinatorConnection::note_session() {
   ended(Tried::kAnswered);
   session_at_ = reached_;
   // on_hosting was called for discovery's own server when that was opened.
-  if (!is_own_peer_port_ || !peer_port_ || std::exchange(peer_port_hosts_, true)) return;
-  if (peer_port_->is_peer_port()) {
+  if (!is_own_peer_port_ || !peer_server_ || std::exchange(peer_server_hosts_, true)) return;
+  if (peer_server_->is_peer_server()) {
     log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));
   }
-  if (handlers_.on_hosting) handlers_.on_hosting(*peer_port_);
+  if (handlers_.on_hosting) handlers_.on_hosting(*peer_server_);
 }
 
 bool CoordinatorConnection::is_session_place(const Target& target) const {
@@ -195,12 +195,12 @@ bool CoordinatorConnection::is_session_place(const Target& target) const {
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {
-  if (!at_peer_port_) place_->reached(target.port);
+  if (!at_peer_port_) discovery_->reached(target.port);
   if (munge_ && !munge_->secret()) return ask_by_munge(target, std::move(stream));
   was_connected_ = true;
   reached_ = target;
   stream_ = std::move(stream);
-  first_frame_ = trying_ && place_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
+  first_frame_ = trying_ && discovery_->may_be_stale() ? std::make_unique<protocol::FrameReader>() : nullptr;
   if (first_frame_) {
     first_bytes_.start(kFirstBytesMs,
                        [this] { in_vain(Tried::kSilent, "it accepts the connection, but sends nothing"); });
@@ -209,7 +209,7 @@ void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net:
       {.on_data = [this](std::span<const std::uint8_t> bytes) { received(bytes); },
        .on_end = [this] { in_vain(is_answered_ ? Tried::kAnswered : Tried::kSilent, "it closed the connection"); }});
   at_home_ = is_own_peer_port_ || (way_.home && target.address == kLoopback);
-  open_peer_port();
+  open_peer_server();
   // A coordinator that has the workers' store at its own port would take the probe for a worker.
   if (!at_home_ && !settings_.store_at_endpoint) probe_if_silent();
   handlers_.on_connected(at_home_);
@@ -273,16 +273,16 @@ void CoordinatorConnection::ended(Tried how) {
   first_frame_.reset();
   first_bytes_.stop();
   is_answered_ = false;
-  if (std::exchange(trying_, false)) place_->tried(how);
+  if (std::exchange(trying_, false)) discovery_->tried(how);
 }
 
 void CoordinatorConnection::in_vain(Tried how, const std::string& why, bool has_refused) {
   const bool was_trying = trying_;
-  std::string told = trying_ ? place_->explain(why) : why;
+  std::string told = trying_ ? discovery_->explain(why) : why;
   ended(how);
   // Nothing is gained by a pause before the next place is asked.
   const bool is_gone = how == Tried::kRefused || how == Tried::kStranger;
-  if (was_trying && is_gone && !has_refused && place_->has_untried()) return connect(known_);
+  if (was_trying && is_gone && !has_refused && discovery_->has_untried()) return connect(known_);
   broken(std::move(told), has_refused);
 }
 

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/discovery/discovery.h"
+#include "rendezvous/discovery/entry_search.h"
 #include "rendezvous/protocol/frame_reader.h"
 #include "rendezvous/transport/coordinator_server.h"
-#include "rendezvous/transport/meeting_place.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/discovery.h"
 #include "rendezvous/transport/munge_exchange.h"
 #include "rendezvous/transport/munge_trust.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "rendezvous/transport/service.h"
 #include "rendezvous/transport/store_probe.h"
 #include "src/net/lingering_connections.h"
@@ -36,18 +36,18 @@ class CoordinatorConnection {
     // The coordinator listens in this process from now on.
     std::function<void(CoordinatorServer&)> on_hosting = {};
     // This node's peer port is open, at which it can come to host the coordinator.
-    std::function<void(CoordinatorServer&)> on_peer_port = {};
+    std::function<void(CoordinatorServer&)> on_peer_server = {};
     // Called instead of on_broken, before the first connection, if no further attempt can succeed. `why` is a clause.
     std::function<void(std::string why)> on_hopeless = {};
   };
-  using ToStore = MeetingPlace::ToStore;
+  using ToStore = Discovery::ToStore;
 
   // `settings` must outlive it. `own` is the agent of this node. For `to_store` see CoordinatorServer.
-  CoordinatorConnection(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, Handlers handlers,
+  CoordinatorConnection(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own, Handlers handlers,
                         ToStore to_store = {});
 
   // Answered by on_connected or on_broken, in a later turn of the loop.
-  void connect(const MeetingPlace::Known& known);
+  void connect(const Discovery::Known& known);
   // The same, at this node's own peer port or that of another node.
   struct At {
     std::vector<std::string> addresses;  // numeric
@@ -67,18 +67,18 @@ class CoordinatorConnection {
   // The number of this node's peer port, which is open from the first connection on; 0: it has none.
   std::uint16_t peer_port() const;
   // What this node's agent knows of the coordinator.
-  void set_peer_port(const PeerPortIs& peer_port);
+  void set_peer_facts(const PeerFacts& facts);
   // Closes the connection. No handler is called for it any more. `is_stranger`: the server there is not of this job.
   void disconnect(bool is_stranger = false);
   void write(std::span<const std::uint8_t> bytes);
-  // See MeetingPlace. The entry of a job that goes on elsewhere is left to its other nodes.
+  // See Discovery. The entry of a job that goes on elsewhere is left to its other nodes.
   void withdraw(std::function<void()> done);
-  bool hangs() const { return place_->hangs(); }
+  bool hangs() const { return discovery_->hangs(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
-  CoordinatorServer* server() { return place_->server() != nullptr ? place_->server() : peer_port_.get(); }
+  CoordinatorServer* server() { return discovery_->server() != nullptr ? discovery_->server() : peer_server_.get(); }
   // A coordinator is, or was, in this process.
-  bool hosts() { return place_->server() != nullptr || peer_port_hosts_; }
+  bool hosts() { return discovery_->server() != nullptr || peer_server_hosts_; }
   // The coordinator that was connected to last is in this process.
   bool is_at_home() const { return at_home_; }
   // The numeric address of the coordinator that was connected to last; empty before the first connection.
@@ -93,10 +93,10 @@ class CoordinatorConnection {
     std::uint16_t port = 0;
   };
 
-  void found(MeetingPlace::Way way);
+  void found(Discovery::Way way);
   void try_next();
-  void try_all(const MeetingPlace::Way& way);
-  void open_peer_port();
+  void try_all(const Discovery::Way& way);
+  void open_peer_server();
   void judge(const Target& target, const std::string& problem);
   bool is_session_place(const Target& target) const;
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
@@ -112,19 +112,19 @@ class CoordinatorConnection {
   void broken(std::string why, bool has_refused = false);
 
   net::Loop& loop_;
-  const MeetingSettings& settings_;
+  const RendezvousSettings& settings_;
   Handlers handlers_;
   std::unique_ptr<MungeTrust> munge_;  // in a Slurm step, unless the user has given a secret
-  std::unique_ptr<MeetingPlace> place_;
+  std::unique_ptr<Discovery> discovery_;
   protocol::AgentId own_;
-  std::unique_ptr<CoordinatorServer> peer_port_;  // unless place_ has a server
-  PeerPortIs peer_port_is_;
-  const CoordinatorServer* told_ = nullptr;  // the server that has got peer_port_is_
-  bool peer_port_hosts_ = false;             // this node's agent has had a session at its own peer port
+  std::unique_ptr<CoordinatorServer> peer_server_;  // unless discovery_ has a server
+  PeerFacts peer_facts_;
+  const CoordinatorServer* told_ = nullptr;  // the server that has got peer_facts_
+  bool peer_server_hosts_ = false;           // this node's agent has had a session at its own peer port
   bool at_peer_port_ = false;                // the present attempt leads to a peer port
   bool is_own_peer_port_ = false;            // and to this node's own
-  MeetingPlace::Known known_;                // of the present attempt by discovery
-  MeetingPlace::Way way_;
+  Discovery::Known known_;                   // of the present attempt by discovery
+  Discovery::Way way_;
   std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;
   Target session_at_;

@@ -39,7 +39,7 @@ ServiceSettings CoordinatorServer::service_settings() {
           .only_job = settings_.only_job,
           .own_agent = settings_.own_agent,
           .name_of_only_node = is_for_only_node() ? net::full_host_name : std::function<std::string()>(),
-          .is_peer_port = settings_.is_peer_port,
+          .is_peer_server = settings_.is_peer_server,
           .random = [] { return process::random_number(); },
           .wall_ms = [] { return process::wall_clock_ms(); },
           .make_check = [this](const std::string& job) -> std::unique_ptr<health::CheckPlan> {
@@ -236,12 +236,12 @@ void CoordinatorServer::perform(ServiceEffect& effect) {
                  },
                  [&](const TryPeerPortOf& e) { try_peer_port(e); },
                  [&](const GossipTo& e) { gossip_to(e); },
-                 [&](const Log& e) { tell(e); },
+                 [&](const Log& e) { write_log(e); },
              },
              effect);
 }
 
-void CoordinatorServer::tell(const Log& line) {
+void CoordinatorServer::write_log(const Log& line) {
   const bool is_named = !line.job.empty() && !is_for_only_node();
   const std::string text = is_named ? format("job {}: {}", printable(line.job), line.text) : line.text;
   // A client that connects by mistake, or with another secret, mostly does so again and again.
@@ -254,7 +254,7 @@ void CoordinatorServer::tell(const Log& line) {
     if (line.event == coordinator::kRoundFormed) return;
     if (line.event == coordinator::kJobEnds) level = log::Level::kDebug;
   }
-  log::tell(level, line.event, text, fields);
+  log::write_event(level, line.event, text, fields);
 }
 
 void CoordinatorServer::try_peer_port(const TryPeerPortOf& peer_port) {

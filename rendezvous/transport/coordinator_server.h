@@ -35,7 +35,7 @@ class CoordinatorServer {
     protocol::LeaseTimes lease;
     std::string only_job = {};                        // see ServiceSettings
     std::optional<protocol::AgentId> own_agent = {};  // see coordinator::CoordinatorConfig; not set: own_process is
-    bool is_peer_port = false;                        // see ServiceSettings
+    bool is_peer_server = false;                      // see ServiceSettings
     // Called when only_job has another leader here, or another round.
     std::function<void()> on_lead = {};
     // Gets connections of clients of the workers' store, with the bytes that they have sent so far. If it is empty they
@@ -61,7 +61,7 @@ class CoordinatorServer {
   void disconnect() { only_connection_ = 0; }
 
   // What the node's agent knows of the coordinator, if this is its peer port.
-  void set_peer_port(const PeerPortIs& peer_port) { on(peer_port); }
+  void set_peer_facts(const PeerFacts& facts) { on(facts); }
   // The agent in this process has ended in order; the server stays for other nodes.
   void agent_has_ended() { on(AgentEnded{}); }
   // After agent_has_ended(): this signal tells the process to end. Each coordinator here transfers its leadership, or
@@ -90,9 +90,9 @@ class CoordinatorServer {
   using OnStacks = std::function<void(const StacksAnswered& answer)>;
   void collect_stacks(const std::string& job, OnStacks answered);
 
-  // Jobs may begin here from now on, or may not any more: Settings::is_peer_port.
-  void be_peer_port(bool is_peer_port) { service_.be_peer_port(is_peer_port); }
-  bool is_peer_port() const { return service_.is_peer_port(); }
+  // Jobs may begin here from now on, or may not any more: Settings::is_peer_server.
+  void set_peer_server(bool is_peer_server) { service_.set_peer_server(is_peer_server); }
+  bool is_peer_server() const { return service_.is_peer_server(); }
   std::uint16_t port() const { return port_; }
   std::size_t jobs() const { return service_.jobs(); }
   bool serves(const std::string& job) const { return service_.find(job) != nullptr; }
@@ -130,7 +130,7 @@ class CoordinatorServer {
   void try_peer_port(const TryPeerPortOf& peer_port);
   void gossip_to(const GossipTo& there);
   void plan_timer();
-  void tell(const Log& line);
+  void write_log(const Log& line);
   void tell_if_idle();
   // This is the server of a job of one node.
   bool is_for_only_node() const { return only_agent_.on_data != nullptr; }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/transport/meeting_place.h"
+#include "rendezvous/transport/discovery.h"
 #include "src/base/address.h"
 #include "src/base/result.h"
 #include "src/net/interfaces.h"
@@ -31,21 +31,21 @@ void EndpointList::find_own(std::function<void()> done) {
   looks_ = settings_.more_hosts.size();
   if (looks_ == 0) return done();
   done_ = std::move(done);
-  patience_.start(kPatienceMs, [this] { tell(); });
-  for (const MeetingSettings::Host& host : settings_.more_hosts) {
+  patience_.start(kPatienceMs, [this] { warn_of_problem(); });
+  for (const RendezvousSettings::Host& host : settings_.more_hosts) {
     resolver_.resolve(host.name, kResolveMs, [this, port = host.port](Result<std::vector<std::string>> found) {
       if (found && !own_port_ && has_one_of(*found)) own_port_ = port;
-      if (--looks_ == 0 || own_port_) tell();
+      if (--looks_ == 0 || own_port_) warn_of_problem();
     });
   }
 }
 
-void EndpointList::tell() {
+void EndpointList::warn_of_problem() {
   patience_.stop();
   if (done_) std::exchange(done_, {})();
 }
 
-std::optional<MeetingSettings::Host> EndpointList::next() {
+std::optional<RendezvousSettings::Host> EndpointList::next() {
   const std::size_t attempt = attempts_++;
   if (settings_.more_hosts.empty() || attempt % 2 == 0) return {};
   return settings_.more_hosts[attempt / 2 % settings_.more_hosts.size()];

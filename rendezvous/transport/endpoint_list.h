@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/net/loop.h"
 #include "src/net/names.h"
 
@@ -17,7 +17,7 @@ namespace elastic::transport {
 class EndpointList {
  public:
   // `settings` must outlive it.
-  EndpointList(net::Loop& loop, const MeetingSettings& settings)
+  EndpointList(net::Loop& loop, const RendezvousSettings& settings)
       : settings_(settings), patience_(loop), resolver_(loop) {}
 
   // Calls `done` when it is known which of the further hosts this one is: at once, or after their names were looked up,
@@ -27,12 +27,12 @@ class EndpointList {
   std::optional<std::uint16_t> own_port() const { return own_port_; }
 
   // The host that the next attempt asks; empty: the first one.
-  std::optional<MeetingSettings::Host> next();
+  std::optional<RendezvousSettings::Host> next();
 
  private:
-  void tell();
+  void warn_of_problem();
 
-  const MeetingSettings& settings_;
+  const RendezvousSettings& settings_;
   std::size_t attempts_ = 0;
   bool has_looked_ = false;
   std::size_t looks_ = 0;  // names that are being looked up

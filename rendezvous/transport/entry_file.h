@@ -52,7 +52,7 @@ class EntryFile {
   void look_whether_shared(std::function<void(const std::string& kind)> tell);
   // Cancels the callback of the present call, though the call may still take effect.
   void forget();
-  // See MeetingPlace.
+  // See Discovery.
   bool hangs() const;
   // "file /shared/meeting".
   std::string name() const;

@@ -14,20 +14,20 @@ constexpr int kRests = 10;
 
 }  // namespace
 
-GossipSender::GossipSender(net::Loop& loop, const MeetingSettings& settings, MeetingPlace::Leader leader,
-                           MeetingPlace::Secret secret)
+GossipSender::GossipSender(net::Loop& loop, const RendezvousSettings& settings, Discovery::Leader leader,
+                           Discovery::Secret secret)
     : settings_(settings),
       leader_(std::move(leader)),
       secret_(std::move(secret)),
       timer_(loop),
       visits_(loop),
       resolver_(loop) {
-  look();
+  resolve_endpoint();
 }
 
-void GossipSender::look() {
+void GossipSender::resolve_endpoint() {
   const protocol::LeaseTimes lease{settings_.loss_timeout_ms};
-  timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look(); });
+  timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { resolve_endpoint(); });
   if (!gossip()) return visits_.end_all();
   if (rests_ > 0) {
     --rests_;

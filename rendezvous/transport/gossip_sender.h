@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "rendezvous/protocol/session.h"
+#include "rendezvous/transport/discovery.h"
 #include "rendezvous/transport/gossip_visits.h"
-#include "rendezvous/transport/meeting_place.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/net/loop.h"
 #include "src/net/names.h"
 
@@ -20,17 +20,16 @@ namespace elastic::transport {
 class GossipSender {
  public:
   // `settings` must outlive it.
-  GossipSender(net::Loop& loop, const MeetingSettings& settings, MeetingPlace::Leader leader,
-               MeetingPlace::Secret secret);
+  GossipSender(net::Loop& loop, const RendezvousSettings& settings, Discovery::Leader leader, Discovery::Secret secret);
 
  private:
-  void look();
+  void resolve_endpoint();
   void go_to(std::vector<std::string> addresses, std::uint16_t own_port);
   std::optional<protocol::Introduction> gossip() const;
 
-  const MeetingSettings& settings_;
-  MeetingPlace::Leader leader_;
-  MeetingPlace::Secret secret_;
+  const RendezvousSettings& settings_;
+  Discovery::Leader leader_;
+  Discovery::Secret secret_;
   net::Timer timer_;
   int rests_ = 0;  // look-ups that are left out
   GossipVisits visits_;

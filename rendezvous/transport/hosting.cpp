@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rendezvous/transport/meeting_place.h"
+#include "rendezvous/transport/discovery.h"
 #include "src/base/result.h"
 #include "src/base/text.h"
 #include "src/net/interfaces.h"
@@ -12,7 +12,7 @@
 
 namespace elastic::transport {
 
-discovery::HostingView hosting_view(const MeetingSettings& settings, const std::vector<std::string>& addresses,
+discovery::HostingView hosting_view(const RendezvousSettings& settings, const std::vector<std::string>& addresses,
                                     const std::string& problem) {
   discovery::HostingView view{.endpoint_host = settings.host,
                               .resolved = addresses,
@@ -22,7 +22,7 @@ discovery::HostingView hosting_view(const MeetingSettings& settings, const std::
                               .full_host_name = net::full_host_name(),
                               .is_host = settings.is_host,
                               .is_host_source = settings.is_host_source,
-                              .gives_way = settings.has_peer_port,
+                              .gives_way = settings.has_peer_server,
                               .node_rank = settings.node_rank};
   for (const net::Interface& interface : net::interfaces()) {
     if (interface.up) view.own_addresses.push_back(interface.address);
@@ -30,7 +30,7 @@ discovery::HostingView hosting_view(const MeetingSettings& settings, const std::
   return view;
 }
 
-std::string how_to_join(const MeetingSettings& settings, std::uint16_t port, const std::string& host_name) {
+std::string how_to_join(const RendezvousSettings& settings, std::uint16_t port, const std::string& host_name) {
   const std::string name = printable(host_name);
   if (!settings.store_at_endpoint) {
     return format(
@@ -47,8 +47,8 @@ std::string how_to_join(const MeetingSettings& settings, std::uint16_t port, con
       port, printable(settings.host), name, others);
 }
 
-std::string who_hosts(const MeetingSettings& settings) {
-  if (settings.place != MeetingSettings::Place::kEndpoint) {
+std::string who_hosts(const RendezvousSettings& settings) {
+  if (settings.place != RendezvousSettings::Place::kEndpoint) {
     const std::string place = endpoint_text(settings);
     if (settings.is_host == false) return format("the node that {} names: is_host=0 says so", place);
     return format("the node that {} names, or else the first node to begin the job", place);

@@ -10,7 +10,7 @@ namespace elastic::transport {
 
 using protocol::munge::Answer;
 
-void MungeGate::take(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
+void MungeGate::take_connection(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
   if (visits_.size() >= limits::kMungeVisits) return;  // the connection is closed, and the node tries again
   const std::uint64_t id = ++last_;
   Visit& visit = visits_[id];

@@ -21,7 +21,7 @@ class MungeGate {
   MungeGate(net::Loop& loop, MungeTrust& trust) : loop_(loop), trust_(trust), lingering_(loop) {}
 
   // Gets a connection that asks by munge, with the bytes that it has sent so far.
-  void take(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
+  void take_connection(std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes);
 
  private:
   struct Visit {

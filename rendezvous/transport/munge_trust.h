@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/net/munge.h"

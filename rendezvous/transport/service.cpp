@@ -142,8 +142,8 @@ void Service::on(const ServiceTime&, ServiceEffects& out) {
   for (const std::string& job : due) on(job, TimePassed{}, out);
 }
 
-void Service::on(const PeerPortIs& event, ServiceEffects& out) {
-  const PeerPortIs before = std::exchange(peer_port_, event);
+void Service::on(const PeerFacts& event, ServiceEffects& out) {
+  const PeerFacts before = std::exchange(peer_facts_, event);
   const bool is_same = event.addresses == before.addresses && event.port == before.port && event.term == before.term;
   if (event.addresses.empty() || is_same || !jobs_.contains(event.job)) return;
   on(event.job, OwnAgentElsewhere{event.term}, out);
@@ -187,7 +187,7 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                  [&](const CoordinatorSession::Received& e) {
                    if (const auto* told = std::get_if<NodeStacks>(&e.message)) {
                      const auto desk = stacks_.find(connection.job);
-                     if (desk != stacks_.end()) perform(desk->first, desk->second.tells(id, *told, now_ms_), out);
+                     if (desk != stacks_.end()) perform(desk->first, desk->second.on_stacks(id, *told, now_ms_), out);
                      return;
                    }
                    MessageReceived said{id, e.message};
@@ -212,9 +212,9 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
                    const std::string job = e.job;
                    close(id, out);
-                   words_.emplace_back(job, NodeEmptied{e.agent, e.incarnation, e.round});
-                   if (words_.size() > limits::kNextLeaders) words_.pop_front();
-                   pass_on_words(job, out);
+                   emptied_nodes_.emplace_back(job, NodeEmptied{e.agent, e.incarnation, e.round});
+                   if (emptied_nodes_.size() > limits::kNextLeaders) emptied_nodes_.pop_front();
+                   pass_on_emptied_nodes(job, out);
                  },
                  [&](const CoordinatorSession::Stale& e) {
                    out.push_back(Log{connection.job, e.text});
@@ -319,7 +319,7 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
       // Another coordinator has taken over. A job that begins here after that must wait for its leases, and for ours.
       born_ms_ = now_ms_;
     }
-    if (coordinator.has_transferred() && transferred_.size() < limits::kJobsServed) transferred_.insert(job);
+    if (coordinator.has_transferred_leadership() && transferred_.size() < limits::kJobsServed) transferred_.insert(job);
     if (coordinator.ending().job_result()) {
       left_to_others_.erase(job);
     } else if (left_to_others_.size() < limits::kJobsServed) {
@@ -333,15 +333,15 @@ void Service::on(std::string job, const Event& event, ServiceEffects& out) {
     deadlines_.emplace(*next_ms, job);
     deadline_of_[job] = *next_ms;
   }
-  if (coordinator.state() == Coordinator::State::kRecovery) pass_on_words(job, out);
+  if (coordinator.state() == Coordinator::State::kRecovery) pass_on_emptied_nodes(job, out);
 }
 
 // The death notice may come before the nodes that elect a coordinator here.
-void Service::pass_on_words(const std::string& job, ServiceEffects& out) {
+void Service::pass_on_emptied_nodes(const std::string& job, ServiceEffects& out) {
   const Coordinator* coordinator = find(job);
-  if (coordinator == nullptr || (words_.empty() || !coordinator->round())) return;
+  if (coordinator == nullptr || (emptied_nodes_.empty() || !coordinator->round())) return;
   std::vector<NodeEmptied> due;
-  std::erase_if(words_, [&](const auto& entry) {
+  std::erase_if(emptied_nodes_, [&](const auto& entry) {
     const bool is_due = entry.first == job;
     if (is_due) due.push_back(entry.second);
     return is_due;

@@ -57,7 +57,7 @@ struct StacksAsked {
   StacksDesk::Ticket ticket = 0;
 };
 // What the node's own agent knows of the coordinator. At an endpoint it counts only while the agent has one elsewhere.
-struct PeerPortIs {
+struct PeerFacts {
   std::string job = {};
   // From then on the agent's vote is free, and nodes that lost the coordinator may elect one here. Not set: it has a
   // coordinator, or never had one.
@@ -67,7 +67,7 @@ struct PeerPortIs {
   std::uint16_t port = 0;
   protocol::Term term = 0;  // of that coordinator
   bool belongs = false;     // Link::may_be_in_round()
-  bool operator==(const PeerPortIs&) const = default;
+  bool operator==(const PeerFacts&) const = default;
 };
 // TryPeerPort was performed.
 struct PeerPortAnswered {
@@ -81,7 +81,7 @@ struct ProcessLeaves {
   int signal = 0;
 };
 using ServiceEvent = std::variant<ConnectionOpened, ConnectionRead, ConnectionClosed, ServiceTime, OrderGiven,
-                                  PeerPortIs, PeerPortAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
+                                  PeerFacts, PeerPortAnswered, AgentEnded, ProcessLeaves, StacksAsked>;
 
 // --- Effects. ---------------------------------------------------------------------------------------
 
@@ -138,8 +138,8 @@ struct ServiceSettings {
   // at each collection of stacks, on the loop.
   std::function<std::string()> name_of_only_node = {};
   // This is a node's peer port: no job begins here, and one is taken over only by agents that have lost its
-  // coordinator, when the vote of the node's own agent is free (PeerPortIs).
-  bool is_peer_port = false;
+  // coordinator, when the vote of the node's own agent is free (PeerFacts).
+  bool is_peer_server = false;
   std::int64_t greeting_ms = 5'000;  // how long a connection may take to introduce itself
   std::function<std::uint64_t()> random = {};
   std::function<std::int64_t()> wall_ms = [] { return std::int64_t{0}; };
@@ -169,9 +169,9 @@ class Service {
   // The coordinator of a job; null if there is none. For status, and for tests.
   const coordinator::Coordinator* find(const std::string& job) const;
   std::size_t jobs() const { return jobs_.size(); }
-  // Jobs may begin here from now on, or may not any more: ServiceSettings::is_peer_port.
-  void be_peer_port(bool is_peer_port) { settings_.is_peer_port = is_peer_port; }
-  bool is_peer_port() const { return settings_.is_peer_port; }
+  // Jobs may begin here from now on, or may not any more: ServiceSettings::is_peer_server.
+  void set_peer_server(bool is_peer_server) { settings_.is_peer_server = is_peer_server; }
+  bool is_peer_server() const { return settings_.is_peer_server; }
   // Its jobs, if it has any, end.
   bool only_ends() const {
     return std::ranges::all_of(jobs_, [](const auto& entry) { return entry.second->is_ending(); });
@@ -221,7 +221,7 @@ class Service {
   void on(const ConnectionClosed& event, ServiceEffects& out);
   void on(const ServiceTime& event, ServiceEffects& out);
   void on(const OrderGiven& event, ServiceEffects& out);
-  void on(const PeerPortIs& event, ServiceEffects& out);
+  void on(const PeerFacts& event, ServiceEffects& out);
   void on(const PeerPortAnswered& event, ServiceEffects& out);
   void on(const AgentEnded&, ServiceEffects& out) { on_each(coordinator::OwnAgentEnded{}, out); }
   void on(const ProcessLeaves& event, ServiceEffects& out) { on_each(coordinator::HostLeaves{event.signal}, out); }
@@ -254,7 +254,7 @@ class Service {
   void perform(const std::string& job, const coordinator::Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);
   void close_all(const std::string& job, ServiceEffects& out);
-  void pass_on_words(const std::string& job, ServiceEffects& out);
+  void pass_on_emptied_nodes(const std::string& job, ServiceEffects& out);
   void forget_if_empty(const std::string& job);
   void check_jobs() const;
   const Ended* ended(const std::string& job, protocol::Incarnation incarnation) const;
@@ -270,10 +270,10 @@ class Service {
   std::set<std::pair<std::int64_t, ConnectionId>> greetings_;  // of connections that have not introduced themselves
   std::deque<Ended> ended_;
   std::array<std::int64_t, kOutcomeNames.size()> ended_by_outcome_{};  // since this process began
-  PeerPortIs peer_port_;
+  PeerFacts peer_facts_;
   LeaderGossip gossiped_;
   // Death notices of guardians, for jobs that this service may take over.
-  std::deque<std::pair<std::string, coordinator::NodeEmptied>> words_;
+  std::deque<std::pair<std::string, coordinator::NodeEmptied>> emptied_nodes_;
   std::set<std::string> transferred_;     // jobs that another node is to lead from now on
   std::set<std::string> left_to_others_;  // the same, and jobs that another node may lead
   CheckPace<1> pace_;

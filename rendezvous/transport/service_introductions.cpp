@@ -158,20 +158,20 @@ std::optional<discovery::Entry> Service::entry(const std::string& job, std::int6
 
 // Where an agent is redirected that finds no coordinator here. Empty: it may begin a job here, or elect a coordinator.
 std::optional<Redirect> Service::directs(const Introduction& introduction) const {
-  const bool is_of_peer_port = settings_.is_peer_port || introduction.job == peer_port_.job;
-  if (is_of_peer_port && !peer_port_.addresses.empty()) return Redirect{peer_port_.addresses, peer_port_.port, {}};
+  const bool is_of_peer_port = settings_.is_peer_server || introduction.job == peer_facts_.job;
+  if (is_of_peer_port && !peer_facts_.addresses.empty()) return Redirect{peer_facts_.addresses, peer_facts_.port, {}};
   // Nodes of a round find its next coordinator by themselves, and may elect one here.
   if (introduction.incarnation == 0) {
     if (auto there = gossiped_.where(introduction.job, now_ms_)) return there;
   }
   // Otherwise the nodes would elect the coordinator that leaves, again and again. They are to ask the next leader.
   if (transferred_.contains(introduction.job)) return Redirect{};
-  if (!settings_.is_peer_port) return {};
-  const bool opens = peer_port_.opens_ms && introduction.incarnation != 0;
-  if (opens && *peer_port_.opens_ms <= now_ms_) return {};
+  if (!settings_.is_peer_server) return {};
+  const bool opens = peer_facts_.opens_ms && introduction.incarnation != 0;
+  if (opens && *peer_facts_.opens_ms <= now_ms_) return {};
   const std::int64_t retry_ms = introduction.incarnation != 0 ? kPeerPortRetryMs : kStrangerRetryMs;
-  const bool knows_nothing = introduction.incarnation == 0 && !peer_port_.belongs;
-  return Redirect{{}, 0, opens ? *peer_port_.opens_ms - now_ms_ : retry_ms, knows_nothing};
+  const bool knows_nothing = introduction.incarnation == 0 && !peer_facts_.belongs;
+  return Redirect{{}, 0, opens ? *peer_facts_.opens_ms - now_ms_ : retry_ms, knows_nothing};
 }
 
 }  // namespace elastic::transport

@@ -48,7 +48,7 @@ TEST_CASE("keep-alives of workers are answered when all nodes of their round are
   CHECK(served.at(second).kept == 1);
 }
 
-TEST_CASE("of two coordinators that take one job over at once one stands down when an agent knows of the other") {
+TEST_CASE("of two coordinators that take one job over at once one steps down when an agent knows of the other") {
   Served one;
   Served other;
   other.incarnations = 1000;
@@ -81,7 +81,7 @@ TEST_CASE("an agent that was in another start of the job is let in, whatever ter
   CHECK(!served.at(first).closed);
 }
 
-TEST_CASE("where a coordinator has stood down some new nodes begin no round while leases of the other may run") {
+TEST_CASE("where a coordinator has stepped down some new nodes begin no round while leases of the other may run") {
   Served served;
   report(served, 0, 1);
   served.time(60'000);
@@ -99,9 +99,7 @@ TEST_CASE("where a coordinator has stood down some new nodes begin no round whil
   CHECK(served.at(id).last<PrepareRound>() != nullptr);
 }
 
-TEST_CASE(
-    "newcomers that stood by at a coordinator of before begin no round while its leases may run, though all are "
-    "there") {
+TEST_CASE("newcomers on standby begin no round while leases of the coordinator before may run, though all are there") {
   Served served;
   const ConnectionId fresh = served.join("a", 1, job_terms(2, 2));
   const ConnectionId stood_by =

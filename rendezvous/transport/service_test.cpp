@@ -86,7 +86,7 @@ TEST_CASE("when a job has ended the connections that had not joined it are close
   CHECK(!served.service.next_deadline_ms());
 }
 
-TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of that name begins a job") {
+TEST_CASE("an agent that missed the end hears the job result, and a fresh one of that name begins a job") {
   Served served;
   served.whole_job("a");
   const ConnectionId missed = served.greet({"a", 7, 1, 1});
@@ -101,7 +101,7 @@ TEST_CASE("an agent that missed the end hears the verdict, and a fresh one of th
   CHECK(served.service.find("a")->incarnation() != 1);
 }
 
-TEST_CASE("an agent that has met a later coordinator hears the verdict of the one that gives way to it at the end") {
+TEST_CASE("an agent that has met a later coordinator hears the job result of the one that gives way to it at the end") {
   Served served;
   NodeJoins knows = served.joiner(1, job_terms(1, 2));
   knows.facts = {.incarnation = 7, .term = 1, .round = 3, .job_result = JobResult{.round = 3}};
@@ -253,7 +253,7 @@ TEST_CASE("garbage in the middle of a session is the loss of its node") {
   CHECK(served.at(first).last<StopWorkers>() != nullptr);
 }
 
-TEST_CASE("a guardian's word reaches the job that it names, once, over a connection of its own") {
+TEST_CASE("a death notice reaches the job that it names, once, over a connection of its own") {
   for (const bool right_secret : {true, false}) {
     Served served({.secret = "s"});
     const JobTerms terms = job_terms(1, 2);

@@ -37,7 +37,7 @@ struct Voted : Served {
 
 }  // namespace
 
-TEST_CASE("each answer to a keep-alive asks for the node's support, which counts from when the answer was sent") {
+TEST_CASE("each answer to a keep-alive asks for the node's vote, which counts from when the answer was sent") {
   Voted served;
   for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
   CHECK(served.at(1).asked == 1);
@@ -58,7 +58,7 @@ TEST_CASE("each answer to a keep-alive asks for the node's support, which counts
   CHECK(served.at(2).closed);
 }
 
-TEST_CASE("a promise that acknowledges what was never sent does not count") {
+TEST_CASE("a lease acknowledgement of what was never sent does not count") {
   Voted served;
   for (const ConnectionId id : {1u, 2u}) served.at(id).acknowledges = false;
   for (const ConnectionId id : {1u, 2u}) served.keep_alive(id);
@@ -79,15 +79,13 @@ TEST_CASE("a promise that acknowledges what was never sent does not count") {
   CHECK(served.at(1).last<RunWorkers>() != nullptr);
 }
 
-TEST_CASE(
-    "the welcome names the agent in the coordinator's process, and lends no longer than the coordinator may act") {
+TEST_CASE("the welcome names the agent in the coordinator's process, and the coordinator counts votes") {
   Voted served({.own_agent = 1});
   CHECK(served.at(1).session.welcome().host == 1);
   CHECK(served.leadership().is_counting());
 }
 
-TEST_CASE(
-    "newcomers are led to the coordinator that has announced itself, for a loss timeout, and others begin nothing") {
+TEST_CASE("newcomers are redirected to the coordinator that gossips, for a loss timeout, and others begin nothing") {
   Served served({.own_agent = 1});
   const auto gossip = [&] {
     Introduction there{"j", 5, 77, 3};
@@ -121,7 +119,7 @@ TEST_CASE("who asks at a further host of its endpoint begins no job there, but i
   CHECK(served.at(served.greet(further)).welcome);
 }
 
-TEST_CASE("an announcement is forgotten after a loss timeout, and one with another secret is not heard") {
+TEST_CASE("leader gossip is forgotten after a loss timeout, and gossip with another secret is not heard") {
   for (const bool has_secret : {true, false}) {
     Served served({.secret = "s"});
     Introduction there{"j", 5, 77, 3};
@@ -135,8 +133,7 @@ TEST_CASE("an announcement is forgotten after a loss timeout, and one with anoth
   }
 }
 
-TEST_CASE(
-    "of two starts with coordinators elsewhere the one that goes on is announced to the other, and to newcomers") {
+TEST_CASE("of two starts elsewhere the one that goes on is gossiped to the other, and newcomers are redirected to it") {
   Served served;
   const auto gossip = [&](Incarnation incarnation, const char* where, RoundNumber round) {
     Introduction there{"j", 5, incarnation, 3};
@@ -161,7 +158,7 @@ TEST_CASE(
   CHECK(served.gossiped_to.empty());
 }
 
-TEST_CASE("a coordinator that goes on announces itself to one that announces itself, and to none that goes before it") {
+TEST_CASE("a coordinator that goes on gossips to one that gossips, and to none that goes before it") {
   for (const bool in_own_process : {false, true}) {
     ServiceSettings settings;
     if (in_own_process) settings.own_process = NextLeader{9, -1, "10.0.0.1 10.1.0.1", 29'400};
@@ -183,7 +180,7 @@ TEST_CASE("a coordinator that goes on announces itself to one that announces its
   }
 }
 
-TEST_CASE("a coordinator's own announcement, which comes back to it, changes nothing") {
+TEST_CASE("a coordinator's own gossip, which comes back to it, changes nothing") {
   Voted served({.own_agent = 1});
   const auto own = served.service.gossip("j");
   REQUIRE(own.has_value());
@@ -195,7 +192,7 @@ TEST_CASE("a coordinator's own announcement, which comes back to it, changes not
   CHECK_FALSE(served.at(1).closed);
 }
 
-TEST_CASE("nodes that come to a candidate are asked, and lent nothing") {
+TEST_CASE("nodes that come to a candidate are asked for their votes, and get leases once it is elected") {
   Served served;
   const ConnectionId id = served.greet({"j", 5, 7, 1});
   NodeJoins joins = served.joiner(5, job_terms(2, 2));
@@ -233,9 +230,7 @@ TEST_CASE("a candidate whose own node votes for one of a higher term gives way a
     served.at(id).acknowledges = true;
     served.at(id).voter_state = VoterState{.rounds = {{{1, 3, 99, nodes, 0}, 0, true}}};
     served.say(id, joins);
-    const auto is = [&](const PeerPortIs& peer_port) {
-      served.carry(served.service.on_event(peer_port, served.now_ms));
-    };
+    const auto is = [&](const PeerFacts& facts) { served.carry(served.service.on_event(facts, served.now_ms)); };
     const Term term = served.service.find("j")->term();
     is({.job = "another", .addresses = "10.0.0.9", .port = 29400, .term = term + 1});
     is({.job = "j", .opens_ms = 1});
@@ -248,7 +243,7 @@ TEST_CASE("a candidate whose own node votes for one of a higher term gives way a
   }
 }
 
-TEST_CASE("a guardian's word that comes before its round is taken over is kept for the one who takes it over") {
+TEST_CASE("a death notice that comes before its round is taken over is kept for the one who takes it over") {
   for (const bool has_word : {true, false}) {
     Served served;
     if (has_word) {
@@ -278,9 +273,9 @@ namespace {
 
 // A node's peer port, and an agent of its job that connects there. Knows where that was redirected.
 struct PeerPort : Served {
-  explicit PeerPort(bool is_peer_port = true)
-      : Served({.only_job = "j", .own_agent = 5, .is_peer_port = is_peer_port}) {}
-  void is(const PeerPortIs& peer_port) { carry(service.on_event(peer_port, now_ms)); }
+  explicit PeerPort(bool is_peer_server = true)
+      : Served({.only_job = "j", .own_agent = 5, .is_peer_server = is_peer_server}) {}
+  void is(const PeerFacts& facts) { carry(service.on_event(facts, now_ms)); }
   // What the peer port answers; empty: it lets the agent in.
   std::optional<Redirect> knocks(Incarnation incarnation) {
     const ConnectionId id = greet({"j", 6, incarnation, incarnation == 0 ? 0u : 1u});
@@ -293,7 +288,7 @@ struct PeerPort : Served {
 
 }  // namespace
 
-TEST_CASE("a door leads to the coordinator that its node has, and begins no job") {
+TEST_CASE("a peer port redirects to the coordinator that its node has, and begins no job") {
   PeerPort peer_port;
   CHECK(peer_port.knocks(0)->retry_ms == 500);
   CHECK(peer_port.knocks(7)->retry_ms == 20);
@@ -318,7 +313,8 @@ TEST_CASE("the endpoint begins no other job while its node has the coordinator e
   CHECK_FALSE(endpoint.knocks(0));
 }
 
-TEST_CASE("who has handed over is elected no more, and leads to the next coordinator when its node has found it") {
+TEST_CASE(
+    "a process that transferred its leadership is elected no more, and redirects when its node has found the leader") {
   Voted served({.own_agent = 1}, 1);
   std::vector<ConnectionId> nodes;
   for (const auto& [id, peer] : served.peers) nodes.push_back(id);
@@ -333,11 +329,12 @@ TEST_CASE("who has handed over is elected no more, and leads to the next coordin
     CHECK(served.at(id).redirect == Redirect{});
   }
   CHECK(served.service.jobs() == 0);
-  served.carry(served.service.on_event(PeerPortIs{.job = "j", .addresses = "10.0.0.9", .port = 29400}, served.now_ms));
+  served.carry(served.service.on_event(PeerFacts{.job = "j", .addresses = "10.0.0.9", .port = 29400}, served.now_ms));
   CHECK(served.at(served.greet({"j", 2, 7, 1})).redirect == Redirect{"10.0.0.9", 29400, {}});
 }
 
-TEST_CASE("a process that has only its coordinator left and is told to end hands it over, or else ends the job") {
+TEST_CASE(
+    "a process that has only its coordinator left and is told to end transfers the leadership, or else ends the job") {
   for (const int min_nodes : {1, 2}) {
     Voted served({.own_agent = 1}, min_nodes);
     served.say(1, StoreIsOpen{0, {"10.0.0.1", 1}});
@@ -350,7 +347,7 @@ TEST_CASE("a process that has only its coordinator left and is told to end hands
     CHECK(served.service.only_ends());
     if (min_nodes == 1) {
       REQUIRE(served.at(2).last<Resigned>() != nullptr);
-      CHECK(served.at(2).last<Resigned>()->hands_over);
+      CHECK(served.at(2).last<Resigned>()->transfers_leadership);
       CHECK(served.service.connections() == 0);
       continue;
     }
@@ -362,7 +359,8 @@ TEST_CASE("a process that has only its coordinator left and is told to end hands
   }
 }
 
-TEST_CASE("a door whose node has lost the coordinator is open to those who have lost it, too, when the node is free") {
+TEST_CASE(
+    "a peer port whose node has lost the coordinator is open to those who have lost it, too, when the node is free") {
   PeerPort peer_port;
   peer_port.now_ms = 1'000;
   peer_port.is({.opens_ms = 3'500});
@@ -375,7 +373,7 @@ TEST_CASE("a door whose node has lost the coordinator is open to those who have 
   CHECK_FALSE(peer_port.knocks(7));
 }
 
-TEST_CASE("the status names each node's door at the address by which other nodes reach it") {
+TEST_CASE("the status names each node's peer port at the address by which other nodes reach it") {
   Served served;
   served.from = "10.0.0.2";
   const ConnectionId id = served.greet({"j", 1});
@@ -390,7 +388,7 @@ TEST_CASE("the status names each node's door at the address by which other nodes
   served.say(served.greet({"j", 3}), joins);
   const status::Coordinator status = served.service.status(served.now_ms);
   std::vector<std::string> peer_ports;
-  for (const status::Member& member : status.jobs.at(0).members) peer_ports.push_back(member.peer_port);
+  for (const status::Member& member : status.jobs.at(0).members) peer_ports.push_back(member.peer_address);
   std::ranges::sort(peer_ports);
   CHECK(peer_ports == std::vector<std::string>{"", "10.0.0.2:4000", "[fd00::3]:4000"});
 }

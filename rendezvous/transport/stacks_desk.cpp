@@ -32,7 +32,7 @@ StacksDesk::Step StacksDesk::begin(const Nodes& nodes, std::int64_t now_ms) {
   return step;
 }
 
-StacksDesk::Step StacksDesk::tells(NodeId session, const protocol::NodeStacks& told, std::int64_t now_ms) {
+StacksDesk::Step StacksDesk::on_stacks(NodeId session, const protocol::NodeStacks& told, std::int64_t now_ms) {
   const auto place = open_.find(session);
   if (place == open_.end() || told.collection != collection_) return {};
   stacks::NodeAnswer& node = nodes_[place->second];
@@ -83,7 +83,7 @@ StacksDesk::Step StacksDesk::end(std::int64_t now_ms) {
             .note = format("the stacks of the workers were collected: {} of {} told theirs", told,
                            counted(nodes_.size(), "node"))};
   const stacks::StacksDocument document{
-      .run_id = job_, .all = gathering_.take(), .nodes = std::exchange(nodes_, {}), .notes = {}};
+      .run_id = job_, .all = gathering_.take_groups(), .nodes = std::exchange(nodes_, {}), .notes = {}};
   step.document = stacks::json_of(document).dump() + "\n";
   return step;
 }

@@ -47,7 +47,7 @@ class StacksDesk {
   // A request comes. `nodes`: those of the job at this moment.
   Step asks(Ticket ticket, const Nodes& nodes, std::int64_t now_ms);
   // A node has answered. An answer that was not asked for is ignored.
-  Step tells(protocol::NodeId session, const protocol::NodeStacks& told, std::int64_t now_ms);
+  Step on_stacks(protocol::NodeId session, const protocol::NodeStacks& told, std::int64_t now_ms);
   Step has_gone(protocol::NodeId session, std::int64_t now_ms);
   // The time of due_ms() has come.
   Step time_passes(const Nodes& nodes, std::int64_t now_ms);

@@ -32,8 +32,8 @@ struct Desk {
     return [this] { return nodes; };
   }
   Step asks(StacksDesk::Ticket ticket, std::int64_t now_ms) { return desk.asks(ticket, all(), now_ms); }
-  Step tells(NodeId session, std::uint64_t collection, const std::string& groups, std::int64_t now_ms = 100) {
-    return desk.tells(session, {.collection = collection, .groups = groups}, now_ms);
+  Step on_stacks(NodeId session, std::uint64_t collection, const std::string& groups, std::int64_t now_ms = 100) {
+    return desk.on_stacks(session, {.collection = collection, .groups = groups}, now_ms);
   }
 };
 
@@ -63,8 +63,8 @@ TEST_CASE("all nodes with workers are asked, and when all have answered who aske
   CHECK(begun.wanted.collection == 1);
   CHECK(begun.answered.empty());
   CHECK(desk.desk.due_ms() == StacksDesk::kAnswerMs);
-  CHECK(desk.tells(2, 1, told_by(1, "load")).answered.empty());
-  const Step done = desk.tells(1, 1, told_by(0, "wait"));
+  CHECK(desk.on_stacks(2, 1, told_by(1, "load")).answered.empty());
+  const Step done = desk.on_stacks(1, 1, told_by(0, "wait"));
   CHECK(done.answered == Tickets{7});
   CHECK(told(done.document) == "0@a wait; 1@b load; c: it was lost");
   CHECK(done.note == "the stacks of the workers were collected: 2 of 3 nodes told theirs");
@@ -75,8 +75,8 @@ TEST_CASE("who asks while nodes are asked gets the same, and who asks soon after
   Desk desk;
   desk.asks(1, 0);
   CHECK(desk.asks(2, 10).asked.empty());
-  desk.tells(1, 1, told_by(0, "wait"), 1000);
-  CHECK(desk.tells(2, 1, told_by(1, "wait"), 1000).answered == Tickets{1, 2});
+  desk.on_stacks(1, 1, told_by(0, "wait"), 1000);
+  CHECK(desk.on_stacks(2, 1, told_by(1, "wait"), 1000).answered == Tickets{1, 2});
   const std::int64_t next_ms = 1000 + StacksDesk::kPauseMs;
   CHECK(desk.asks(3, 1500).asked.empty());
   CHECK(desk.asks(4, 2500).asked.empty());
@@ -85,8 +85,8 @@ TEST_CASE("who asks while nodes are asked gets the same, and who asks soon after
   const Step next = desk.desk.time_passes(desk.all(), next_ms);
   CHECK(next.asked == Sessions{1, 2});
   CHECK(next.wanted.collection == 2);
-  desk.tells(1, 2, told_by(0, "a"), next_ms);
-  const Step done = desk.tells(2, 2, told_by(1, "b"), next_ms);
+  desk.on_stacks(1, 2, told_by(0, "a"), next_ms);
+  const Step done = desk.on_stacks(2, 2, told_by(1, "b"), next_ms);
   CHECK(done.answered == Tickets{3, 4});
   CHECK(told(done.document) == "0@a a; 1@b b; c: it was lost");
   CHECK(desk.asks(5, next_ms + StacksDesk::kPauseMs).asked == Sessions{1, 2});
@@ -97,9 +97,10 @@ TEST_CASE("a node that does not answer in time, whose session ends or that has a
   desk.nodes.push_back({"d", 4});
   desk.nodes.push_back({"e", 5});
   desk.asks(1, 0);
-  desk.tells(1, 1, told_by(0, "wait"));
+  desk.on_stacks(1, 1, told_by(0, "wait"));
   CHECK(desk.desk.has_gone(2, 5).answered.empty());
-  CHECK(desk.desk.tells(4, {.collection = 1, .groups = "", .problem = "it has\nno workers now"}, 5).answered.empty());
+  CHECK(
+      desk.desk.on_stacks(4, {.collection = 1, .groups = "", .problem = "it has\nno workers now"}, 5).answered.empty());
   CHECK(desk.desk.time_passes(desk.all(), StacksDesk::kAnswerMs - 1).answered.empty());
   const Step done = desk.desk.time_passes(desk.all(), StacksDesk::kAnswerMs);
   CHECK(done.answered == Tickets{1});
@@ -110,14 +111,14 @@ TEST_CASE("a node that does not answer in time, whose session ends or that has a
 
 TEST_CASE("an answer that nobody waits for, that comes twice or makes no sense changes nothing else") {
   Desk desk;
-  CHECK(desk.tells(1, 1, told_by(0, "early")).answered.empty());
+  CHECK(desk.on_stacks(1, 1, told_by(0, "early")).answered.empty());
   desk.asks(1, 0);
-  CHECK(desk.tells(9, 1, told_by(0, "stranger")).answered.empty());
-  CHECK(desk.tells(1, 7, told_by(0, "old")).answered.empty());
-  CHECK(desk.tells(1, 1, "no JSON").answered.empty());
-  CHECK(desk.tells(1, 1, told_by(0, "again")).answered.empty());
+  CHECK(desk.on_stacks(9, 1, told_by(0, "stranger")).answered.empty());
+  CHECK(desk.on_stacks(1, 7, told_by(0, "old")).answered.empty());
+  CHECK(desk.on_stacks(1, 1, "no JSON").answered.empty());
+  CHECK(desk.on_stacks(1, 1, told_by(0, "again")).answered.empty());
   CHECK(desk.desk.has_gone(1, 1).answered.empty());
-  CHECK(told(desk.tells(2, 1, told_by(1, "wait")).document) ==
+  CHECK(told(desk.on_stacks(2, 1, told_by(1, "wait")).document) ==
         "1@b wait; a: its answer makes no sense; c: it was lost");
 }
 

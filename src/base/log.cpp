@@ -86,7 +86,7 @@ spdlog::logger& logger() {
 bool is_printed(Level level) { return logger().should_log(kLevels[static_cast<int>(level)]); }
 
 void write(Level level, std::string_view event, std::string_view text, Fields fields) {
-  if (is_printed(level) || observer_function) tell(level, event, text, to_json(fields));
+  if (is_printed(level) || observer_function) write_event(level, event, text, to_json(fields));
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ void lines(std::string_view text) {
   logger().log(spdlog::level::warn, spdlog::string_view_t(text.data(), text.size()));
 }
 
-void tell(Level level, std::string_view event, std::string_view text, const Json& fields) {
+void write_event(Level level, std::string_view event, std::string_view text, const Json& fields) {
   if (observer_function) observer_function(level, event, text, fields);
   if (!is_printed(level)) return;
   const std::string made = line_of(level, event, text, fields);
@@ -153,9 +153,11 @@ void print(std::string_view text) {
   write_to_stderr(text);
 }
 
-void answer(std::string_view event, std::string_view text, Fields fields) { tell_always(event, text, to_json(fields)); }
+void answer(std::string_view event, std::string_view text, Fields fields) {
+  write_answer(event, text, to_json(fields));
+}
 
-void tell_always(std::string_view event, std::string_view text, const Json& fields) {
+void write_answer(std::string_view event, std::string_view text, const Json& fields) {
   if (observer_function) observer_function(Level::kInfo, event, text, fields);
   const std::string made =
       line_format == Format::kJson ? json_line(Level::kInfo, event, text, fields) : text_line("", text);

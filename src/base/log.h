@@ -66,8 +66,8 @@ void critical(std::string_view text);
 // Prints something that the user has asked for, whatever the level.
 void answer(std::string_view event, std::string_view text, Fields fields = {});
 // The same as logging and answer(), with a JSON object of fields.
-void tell(Level level, std::string_view event, std::string_view text, const Json& fields);
-void tell_always(std::string_view event, std::string_view text, const Json& fields);
+void write_event(Level level, std::string_view event, std::string_view text, const Json& fields);
+void write_answer(std::string_view event, std::string_view text, const Json& fields);
 
 // Prints whole lines that belong to the warning before them, unchanged; nothing where the format is JSON.
 void lines(std::string_view text);

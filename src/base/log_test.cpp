@@ -157,7 +157,7 @@ TEST_CASE("an observer hears of every event with its fields, whatever the level"
                     fields.dump());
   });
   log::debug("signal", "got SIGTERM", {{"signal", "SIGTERM"}});
-  log::tell(log::Level::kWarning, "checked", "one is bad", Json::object().set("bad", Json::array().push(3)));
+  log::write_event(log::Level::kWarning, "checked", "one is bad", Json::object().set("bad", Json::array().push(3)));
   log::answer("store_listens", "port 1", {{"port", 1}});
   log::lines("no event\n");
   log::set_observer({});

@@ -59,7 +59,7 @@ std::string why_refused(std::uint8_t byte, std::string_view what) {
   return format("the opcode {}, which no {} has, is refused", known->name, what);
 }
 
-std::string_view Bytes::take(std::uint64_t count) {
+std::string_view Bytes::take_bytes(std::uint64_t count) {
   if (all_.size() - at_ < count) {
     is_short_ = true;
     return {};
@@ -83,7 +83,7 @@ std::string_view Bytes::take_line() {
 std::uint64_t Bytes::unsigned_number(std::size_t count) {
   ELASTIC_CHECK(count <= kNumberBytes);
   std::uint64_t value = 0;
-  const std::string_view taken = take(count);
+  const std::string_view taken = take_bytes(count);
   for (std::size_t i = 0; i < taken.size(); ++i) {
     value |= std::uint64_t{static_cast<std::uint8_t>(taken[i])} << (8 * i);
   }
@@ -99,7 +99,7 @@ std::uint64_t Bytes::signed_number(std::size_t count) {
 
 std::uint64_t Bytes::float_bits() {
   std::uint64_t bits = 0;
-  for (const char byte : take(kNumberBytes)) bits = bits << 8 | static_cast<std::uint8_t>(byte);
+  for (const char byte : take_bytes(kNumberBytes)) bits = bits << 8 | static_cast<std::uint8_t>(byte);
   return bits;
 }
 

@@ -71,7 +71,7 @@ class Bytes {
   bool is_short() const { return is_short_; }
 
   // The next ones. Where there are fewer none are taken, and is_short() holds from then on.
-  std::string_view take(std::uint64_t count);
+  std::string_view take_bytes(std::uint64_t count);
   // Those up to the next line end, which is taken, too. Where there is none is_short() holds from then on.
   std::string_view take_line();
   // A number of `count` bytes, at most kNumberBytes, the lowest first; 0 where there are fewer. The second one has a

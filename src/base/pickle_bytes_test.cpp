@@ -22,13 +22,13 @@ TEST_CASE("bytes of a pickle that are not there are not taken, which is known fr
   CHECK(bytes.take_line() == "ab");
   CHECK(bytes.at() == 3);
   CHECK(!bytes.is_short());
-  CHECK(bytes.take(2).empty());
+  CHECK(bytes.take_bytes(2).empty());
   CHECK(bytes.is_short());
   CHECK(bytes.at() == 3);
-  CHECK(bytes.take(1) == "c");
+  CHECK(bytes.take_bytes(1) == "c");
   CHECK(bytes.is_at_end());
   CHECK(bytes.take_line().empty());
-  CHECK(pickle::Bytes("abc").take(~std::uint64_t{0}).empty());
+  CHECK(pickle::Bytes("abc").take_bytes(~std::uint64_t{0}).empty());
 }
 
 TEST_CASE("opcodes have the names that Python gives them") {

@@ -26,7 +26,7 @@ TEST_CASE("a mask has the bit of each number") {
   CHECK(mask_of(std::vector<int>{1, 64, 130}) == std::vector<unsigned long>{2, 1, 4});
 }
 
-TEST_CASE("the intersection of two sets of CPUs") {
+TEST_CASE("an intersection has the CPUs that are in both sets") {
   CHECK(intersection(std::vector<int>{0, 1, 4, 9}, std::vector<int>{1, 2, 9, 10}) == std::vector<int>{1, 9});
   CHECK(intersection(std::vector<int>{0}, std::vector<int>{}).empty());
 }

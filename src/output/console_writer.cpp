@@ -55,7 +55,7 @@ void ConsoleWriter::expect_rest() {
 }
 
 void ConsoleWriter::write_next() {
-  if (writing_ || !buffer_.take(batch_->bytes, kBatchBytes)) return;
+  if (writing_ || !buffer_.take_bytes(batch_->bytes, kBatchBytes)) return;
   batch_->lead = settings_.status ? settings_.status->erase() : "";
   post();
 }

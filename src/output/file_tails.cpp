@@ -72,7 +72,7 @@ void FileTails::plan_look() {
   if (std::exchange(timer_runs_, true)) return;
   timer_.start(kLookMs, [this] {
     timer_runs_ = false;
-    look();
+    read_files();
     plan_look();
   });
 }
@@ -86,7 +86,7 @@ bool FileTails::may_be_regular(const Place& place) {
   return text.starts_with('/') && !text.starts_with("/dev/pts/") && !text.starts_with("/dev/null");
 }
 
-void FileTails::look() {
+void FileTails::read_files() {
   if (is_looking_) return;
   std::ranges::move(added_, std::back_inserter(places_->all));
   added_.clear();

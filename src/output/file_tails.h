@@ -45,7 +45,7 @@ class FileTails {
   struct Places;
 
   void plan_look();
-  void look();
+  void read_files();
   static bool may_be_regular(const Place& place);
   static void read_all(Places& places);
 

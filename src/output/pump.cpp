@@ -176,7 +176,7 @@ bool Pump::read_once(Stream& stream) {
   if (stream.ended) return false;
   const ssize_t count = read(stream.descriptor.get(), read_buffer.data(), read_buffer.size());
   if (count > 0) {
-    take(stream, {read_buffer.data(), static_cast<std::size_t>(count)});
+    write_lines(stream, {read_buffer.data(), static_cast<std::size_t>(count)});
     return true;
   }
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -187,7 +187,7 @@ bool Pump::read_once(Stream& stream) {
   return false;
 }
 
-void Pump::take(Stream& stream, std::string_view bytes) {
+void Pump::write_lines(Stream& stream, std::string_view bytes) {
   if (stream.tail != nullptr) stream.tail->add(bytes);
   if (stream.file) stream.file->add(bytes);
   if (settings_.on_read) settings_.on_read(stream.local_rank, stream.is_err, bytes);

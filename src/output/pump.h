@@ -92,7 +92,7 @@ class Pump {
   void readable(Stream& stream);
   // Reads once. False if there is nothing to read now, or the stream has ended.
   bool read_once(Stream& stream);
-  void take(Stream& stream, std::string_view bytes);
+  void write_lines(Stream& stream, std::string_view bytes);
   void copy_matching(const Stream& stream);
   void flush(Stream& stream);
   ConsoleWriter& console_of(const Stream& stream) const;

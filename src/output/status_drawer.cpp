@@ -25,10 +25,10 @@ StatusDrawer::StatusDrawer(net::Loop& loop, Settings settings, ConsoleWriter& ou
 void StatusDrawer::wait_for(std::optional<Waiting> waiting) {
   waiting_ = std::move(waiting);
   if (settings_.line) settings_.line->wait_for(waiting_);
-  if (!timer_runs_) look();
+  if (!timer_runs_) draw_if_due();
 }
 
-void StatusDrawer::look() {
+void StatusDrawer::draw_if_due() {
   const std::uint64_t bytes = out_.added() + err_.added();
   if (std::exchange(seen_bytes_, bytes) != bytes) quiet_since_ms_ = loop_.now_ms();
   if (can_draw()) {
@@ -51,7 +51,7 @@ void StatusDrawer::look_later() {
   timer_runs_ = true;
   timer_.start(kLookMs, [this] {
     timer_runs_ = false;
-    look();
+    draw_if_due();
   });
 }
 

@@ -35,7 +35,7 @@ class StatusDrawer {
   void show() { hidden_ = false; }
 
  private:
-  void look();
+  void draw_if_due();
   void look_later();
   void draw();
   bool can_draw() const;

@@ -80,10 +80,10 @@ std::optional<SocketAddress> socket_address(const std::string& address, std::uin
   return held(v6);
 }
 
-void say(const DeathNotice& word, std::int64_t patience_ms) {
+void send_notice(const DeathNotice& notice, std::int64_t patience_ms) {
   const std::int64_t deadline_ms = monotonic_ms() + patience_ms;
   std::vector<Telling> tellings;
-  for (const SocketAddress& to : word.to) tellings.emplace_back(to, word.bytes);
+  for (const SocketAddress& to : notice.to) tellings.emplace_back(to, notice.bytes);
   for (;;) {
     std::erase_if(tellings, [](const Telling& telling) { return telling.is_over(); });
     const std::int64_t left_ms = deadline_ms - monotonic_ms();

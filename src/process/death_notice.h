@@ -34,6 +34,6 @@ struct DeathNotice {
 // Connects to all at once, sends, and waits until the other sides close their connections, which shows that they have
 // read everything: where this process is PID 1 of a container, the container's network ends with it. Takes at most
 // `patience_ms`. Failures are not reported, for nothing is left of the job that could act on them.
-void say(const DeathNotice& word, std::int64_t patience_ms);
+void send_notice(const DeathNotice& notice, std::int64_t patience_ms);
 
 }  // namespace elastic::process

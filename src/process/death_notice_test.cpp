@@ -68,38 +68,38 @@ TEST_CASE("an address is numeric, of either family") {
   }
 }
 
-TEST_CASE("a word arrives whole, and saying it ends when it has been read") {
+TEST_CASE("a death notice arrives whole, and sending it ends when it has been read") {
   const Listening peer = listening(1);
   const Bytes word(kDeathNoticeBytes, 42);
   Bytes heard;
   std::atomic<bool> is_read = false;
   std::thread reader([&] { heard = read_connection(peer.socket.get(), is_read); });
   const std::int64_t began_ms = monotonic_ms();
-  say({std::span(&peer.address, 1), word}, kLong);
+  send_notice({std::span(&peer.address, 1), word}, kLong);
   CHECK(is_read);
   CHECK(monotonic_ms() - began_ms < kLong);
   reader.join();
   CHECK(heard == word);
 }
 
-TEST_CASE("who is not there, or does not answer, keeps nobody from going") {
+TEST_CASE("a listener that is not there, or does not answer, keeps nobody from going") {
   const Bytes word{1, 2, 3};
   const std::int64_t began_ms = monotonic_ms();
   const Listening nobody = listening(-1);  // a connection to it is refused
-  say({std::span(&nobody.address, 1), word}, kLong);
+  send_notice({std::span(&nobody.address, 1), word}, kLong);
   CHECK(monotonic_ms() - began_ms < kLong);
 
   // This listener accepts no connection: the first one waits in its queue, and the next one not even there.
   const Listening deaf = listening(0);
   for (int i = 0; i < 3; ++i) {
     const std::int64_t begin_ms = monotonic_ms();
-    say({std::span(&deaf.address, 1), word}, 100);
+    send_notice({std::span(&deaf.address, 1), word}, 100);
     CHECK(monotonic_ms() - begin_ms >= 100);
     CHECK(monotonic_ms() - begin_ms < kLong);
   }
 }
 
-TEST_CASE("a word reaches each listener, whoever of them is not there or does not answer") {
+TEST_CASE("a death notice reaches each listener, whoever of them is not there or does not answer") {
   const Listening nobody = listening(-1);
   const Listening deaf = listening(0);
   const std::array<Listening, 2> peers = {listening(1), listening(1)};
@@ -110,7 +110,7 @@ TEST_CASE("a word reaches each listener, whoever of them is not there or does no
   std::thread reader([&] {
     for (std::size_t i = 0; i < peers.size(); ++i) heard[i] = read_connection(peers[i].socket.get(), is_read);
   });
-  say({to, word}, 100);
+  send_notice({to, word}, 100);
   reader.join();
   CHECK(heard[0] == word);
   CHECK(heard[1] == word);

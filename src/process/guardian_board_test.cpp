@@ -37,7 +37,7 @@ TEST_CASE("what one process has put on the board is what the other reads, also w
   CHECK_FALSE(board->lease());
 }
 
-TEST_CASE("of the words that are left on the board the last one counts, and none takes it back") {
+TEST_CASE("of the death notices that are left on the board the last one counts, and an empty one takes it back") {
   auto board = GuardianBoard::make();
   REQUIRE(board);
   const std::array to = {*socket_address("127.0.0.1", 29400), *socket_address("::1", 29401)};

@@ -141,7 +141,7 @@ void Guardian::say_death_notice(const std::vector<ProcessFacts>& survivors) cons
   const std::optional<DeathNotice> word = board_.death_notice();
   if (!word || !survivors.empty()) return;
   if (!processes_can_be_seen() && has_children()) return;
-  say(*word, kDeathNoticeMs);
+  send_notice(*word, kDeathNoticeMs);
 }
 
 void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
@@ -150,7 +150,7 @@ void Guardian::leave(int status, const std::vector<ProcessFacts>& survivors) {
   }
   if (!settings_.directory.empty()) remove_job_directory(settings_.directory, kRemoveMs);
   if (!settings_.cgroup.empty()) rmdir(settings_.cgroup.c_str());
-  if (settings_.local_tasks != nullptr) settings_.local_tasks->tell(status);
+  if (settings_.local_tasks != nullptr) settings_.local_tasks->tell_status(status);
   _exit(status);
 }
 

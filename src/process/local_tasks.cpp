@@ -93,7 +93,7 @@ Result<LocalTasksHost> LocalTasksHost::open(const LocalTaskPlace& place) {
   return host;
 }
 
-void LocalTasksHost::tell(int status) const {
+void LocalTasksHost::tell_status(int status) const {
   for (int told = 0; told < others_;) {
     const UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection) {

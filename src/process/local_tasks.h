@@ -34,7 +34,7 @@ class LocalTasksHost {
   UniqueFd& socket() { return listener_; }
   // Tells all other tasks this exit status. Waits for those that have not connected until kLocalTasksMeetMs after
   // open().
-  void tell(int status) const;
+  void tell_status(int status) const;
 
  private:
   UniqueFd listener_;

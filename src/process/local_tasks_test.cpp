@@ -57,7 +57,7 @@ TEST_CASE("all of a company end as the one that launches does, whoever came firs
   REQUIRE(host);
   others.push_back(start_waiting({place.name, 2, 4}));
   others.push_back(start_waiting({place.name, 3, 4}));
-  host->tell(42);
+  host->tell_status(42);
   for (const pid_t pid : others) CHECK(status_of(pid) == 42);
 }
 

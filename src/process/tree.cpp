@@ -65,15 +65,15 @@ WorkerTree::WorkerTree(net::Loop& loop, SpawnContext context, Handlers handlers)
 WorkerTree::~WorkerTree() = default;
 
 Status WorkerTree::let_wait_for_each_other(int count) {
-  auto gate = ExitBarrier::make(loop_, count);
+  auto gate = WorkerBarrier::make(loop_, count);
   if (!gate) return std::unexpected(std::move(gate.error()));
-  exit_barrier_ = std::move(*gate);
+  worker_barrier_ = std::move(*gate);
   return {};
 }
 
 Result<pid_t> WorkerTree::start(int local_rank, Command command, BindingRefusal* refusal) {
   ELASTIC_CHECK(!workers_.contains(local_rank));
-  if (exit_barrier_ && local_rank != kHelper) command.channel = exit_barrier_->workers_end();
+  if (worker_barrier_ && local_rank != kHelper) command.channel = worker_barrier_->workers_end();
   const auto pid = spawn(command, context_, refusal);
   if (pid) workers_.emplace(local_rank, Worker{.pid = *pid});
   return pid;
@@ -185,7 +185,7 @@ void WorkerTree::kill_all() {
 
 void WorkerTree::expect_all_gone() {
   expecting_all_gone_ = true;
-  exit_barrier_.reset();
+  worker_barrier_.reset();
   look_again_timer_.start(0, [this] { look_at_groups(); });
 }
 
@@ -250,7 +250,7 @@ void WorkerTree::reaped(pid_t pid, ExitStatus status) {
     worker.exited = true;
     worker.group_gone = !group_outlived(pid);
     if (!worker.group_gone && worker.follows != 0) kill(-pid, worker.follows);
-    if (exit_barrier_ && status.success()) exit_barrier_->done(local_rank);
+    if (worker_barrier_ && status.success()) worker_barrier_->done(local_rank);
     handlers_.on_exit(local_rank, status);
     return;
   }
@@ -312,7 +312,7 @@ bool WorkerTree::is_beside(pid_t session) const {
 void WorkerTree::abandon() {
   for (const ProcessFacts& facts : survivors()) abandoned_.insert({facts.pid, facts.started});
   expecting_all_gone_ = false;
-  exit_barrier_.reset();
+  worker_barrier_.reset();
   killing_ = false;
   workers_.clear();
 }

@@ -15,9 +15,9 @@
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/process/descendants.h"
-#include "src/process/exit_barrier.h"
 #include "src/process/signal_source.h"
 #include "src/process/spawn.h"
+#include "src/process/worker_barrier.h"
 
 namespace elastic::process {
 
@@ -41,7 +41,7 @@ class WorkerTree {
   WorkerTree(const WorkerTree&) = delete;
   WorkerTree& operator=(const WorkerTree&) = delete;
 
-  // Lets each of the next `count` workers wait for the others before it ends (ExitBarrier), until expect_all_gone().
+  // Lets each of the next `count` workers wait for the others before it ends (WorkerBarrier), until expect_all_gone().
   // Fails where no socket can be made.
   Status let_wait_for_each_other(int count);
 
@@ -141,7 +141,7 @@ class WorkerTree {
   net::Loop& loop_;
   SpawnContext context_;
   Handlers handlers_;
-  std::unique_ptr<ExitBarrier> exit_barrier_;            // null where they do not wait
+  std::unique_ptr<WorkerBarrier> worker_barrier_;        // null where they do not wait
   std::map<int, Worker> workers_;                        // by local rank; emptied when all are gone
   std::set<std::pair<pid_t, std::uint64_t>> abandoned_;  // pid and start
   pid_t aside_ = 0;                                      // the process beside the workers; 0: there is none

@@ -47,11 +47,11 @@ TEST_CASE("a first failure that has only lost a peer gives way to whoever says m
   }
 }
 
-TEST_CASE("a first failure with a cause of its own is the culprit, whatever the others say") {
+TEST_CASE("a first failure with a cause of its own is the root cause, whatever the others say") {
   CHECK(rank_of_root_cause({ended(0, {.signal = SIGSEGV}, ""), ended(1, {.code = 1}, kOutOfMemory)}) == 0);
 }
 
-TEST_CASE("without a rule that fits there is no culprit") {
+TEST_CASE("without a rule that fits there is no root cause") {
   CHECK(rank_of_root_cause({}) == -1);
   CHECK(rank_of_root_cause({ended(0, {.code = 1}, "bye\n")}) == -1);
 }

@@ -14,7 +14,8 @@ Whereabouts elsewhere(const char* address, bool is_on_this_host = false) {
 
 }  // namespace
 
-TEST_CASE("a request about a job whose coordinator is elsewhere is led there, and one about another job is served") {
+TEST_CASE(
+    "a request about a job whose coordinator is elsewhere is redirected there, and one about another job is served") {
   const Whereabouts is = elsewhere("10.0.0.2");
   CHECK(lead_of(is, "", false) == Lead::kRedirect);
   CHECK(lead_of(is, "night", false) == Lead::kRedirect);

@@ -88,7 +88,7 @@ struct Member {
   bool hosts_coordinator = false;
   std::int64_t silent_ms = 0;  // since its last message
   // Where it can be asked for the coordinator, and can host it when that is lost: "10.0.0.2:40123"; empty: nowhere.
-  std::string peer_port = {};
+  std::string peer_address = {};
   std::optional<Progress> progress = {};  // of its rank that gave the last sign of progress; not set: none did
 };
 

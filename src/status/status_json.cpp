@@ -100,7 +100,7 @@ Json json_of(const Member& member) {
       .set("workers", member.workers)
       .set("hosts_coordinator", member.hosts_coordinator)
       .set("silent_seconds", seconds(member.silent_ms))
-      .set("door", member.peer_port)
+      .set("door", member.peer_address)
       .set("progress", json_of(member.progress));
 }
 

@@ -226,8 +226,8 @@ void put_members(Page& page, const Json& job) {
     if (member(each, "hosts_coordinator").as_bool().value_or(false)) {
       out += text(each, "name").empty() ? "hosts the coordinator" : ", hosts the coordinator";
     }
-    if (const std::string peer_port = text(each, "door"); !peer_port.empty()) {
-      out += format("{}door {}", text(each, "name").empty() ? "" : ", ", peer_port);
+    if (const std::string peer_address = text(each, "door"); !peer_address.empty()) {
+      out += format("{}door {}", text(each, "name").empty() ? "" : ", ", peer_address);
     }
     page.line(out.substr(0, out.find_last_not_of(' ') + 1));
   }
@@ -390,12 +390,12 @@ bool has_job(const Json& document, std::string_view run_id) {
          is_wanted(member(document, "node"), run_id);
 }
 
-std::vector<std::string> peer_ports(const Json& document, std::string_view run_id) {
+std::vector<std::string> peer_addresses(const Json& document, std::string_view run_id) {
   std::vector<std::string> out;
   for (const Json& job : list(member(document, "coordinator"), "jobs")) {
     if (!is_wanted(job, run_id)) continue;
     for (const Json& each : list(job, "members")) {
-      if (std::string peer_port = text(each, "door"); !peer_port.empty()) out.push_back(std::move(peer_port));
+      if (std::string peer_address = text(each, "door"); !peer_address.empty()) out.push_back(std::move(peer_address));
     }
   }
   return out;

@@ -23,6 +23,6 @@ bool is_status(const Json& document);
 bool has_job(const Json& document, std::string_view run_id);
 // The peer ports of the nodes of this job (`door` in /status), of all jobs for an empty name, by rank:
 // "10.0.0.2:40123".
-std::vector<std::string> peer_ports(const Json& document, std::string_view run_id);
+std::vector<std::string> peer_addresses(const Json& document, std::string_view run_id);
 
 }  // namespace elastic::status

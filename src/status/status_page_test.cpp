@@ -191,12 +191,12 @@ TEST_CASE("a page of counts alone leaves no holes where names were, and says how
   CHECK_FALSE(status_page(document(), "", 0).contains("left out"));
 }
 
-TEST_CASE("the doors of the nodes are found by job, and a coordinator that has moved is named") {
+TEST_CASE("the peer ports of the nodes are found by job, and a coordinator that has moved is named") {
   Snapshot snapshot = testing::full_snapshot();
-  snapshot.coordinator->jobs.push_back({.id = "other", .members = {{.name = "node9", .peer_port = "[fd00::9]:1"}}});
-  CHECK(peer_ports(document(snapshot), "job") == std::vector<std::string>{"10.0.0.1:40123"});
-  CHECK(peer_ports(document(snapshot), "") == std::vector<std::string>{"10.0.0.1:40123", "[fd00::9]:1"});
-  CHECK(peer_ports(document({}), "").empty());
+  snapshot.coordinator->jobs.push_back({.id = "other", .members = {{.name = "node9", .peer_address = "[fd00::9]:1"}}});
+  CHECK(peer_addresses(document(snapshot), "job") == std::vector<std::string>{"10.0.0.1:40123"});
+  CHECK(peer_addresses(document(snapshot), "") == std::vector<std::string>{"10.0.0.1:40123", "[fd00::9]:1"});
+  CHECK(peer_addresses(document({}), "").empty());
   CHECK(status_page(document(snapshot), "", 0).contains("endpoint  node0:29400, connected\n"));
   snapshot.node->coordinator_at = "10.0.0.2:40124";
   CHECK(status_page(document(snapshot), "", 0)

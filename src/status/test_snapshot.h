@@ -65,7 +65,7 @@ inline Snapshot full_snapshot() {
        .node_rank = 1,
        .workers = 2,
        .silent_ms = 800,
-       .peer_port = "10.0.0.1:40123"},
+       .peer_address = "10.0.0.1:40123"},
       {.name = "node3", .place = MemberPlace::kInRound, .node_rank = 2, .workers = 2},
       {.name = "node4", .place = MemberPlace::kStandby, .workers = 2}};
   Node node{.job = "job",

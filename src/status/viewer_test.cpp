@@ -37,7 +37,7 @@ Snapshot with_marked_texts() {
   for (Failure& failure : job.failures) failure.node = failure.text = "MARK";
   job.hang.last->cause = "MARK";
   job.hang.last->nodes = {"MARK"};
-  for (Member& member : job.members) member.name = member.peer_port = "MARK";
+  for (Member& member : job.members) member.name = member.peer_address = "MARK";
   for (EndedJob& ended : snapshot.coordinator->last_ended) ended.reason = "MARK";
   return snapshot;
 }
@@ -118,7 +118,7 @@ TEST_CASE("of a job with a secret all is seen by its key, counts without one, an
   }
 }
 
-TEST_CASE("open doors show all to everybody") {
+TEST_CASE("open access shows all to everybody") {
   CHECK(view_of({.are_open = true}, "", "10.0.0.7") == View::kAll);
   CHECK(view_of({.key = "k3y", .are_open = true}, "", "10.0.0.7") == View::kAll);
 }

@@ -29,7 +29,7 @@ std::optional<std::int64_t> WarmRules::next_ms() const {
   return *began_ms_ + (is_first ? settings_.after_ms : std::min(kParkAfterMs, settings_.after_ms));
 }
 
-WarmRules::Step WarmRules::look(std::int64_t now_ms) {
+WarmRules::Step WarmRules::next_step(std::int64_t now_ms) {
   const auto due_ms = next_ms();
   if (!due_ms || now_ms < *due_ms) return Step::kNothing;
   if (server_ == Server::kReady) {

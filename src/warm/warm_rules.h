@@ -13,7 +13,7 @@ enum class Mode : std::uint8_t { kOff, kAuto, kOn };
 
 struct WarmSettings {
   Mode mode = Mode::kOff;
-  // How long a round must have run before its workers are copied. A warm round that ends sooner makes the job cold.
+  // How long a round must have run before its workers are copied. A warm round that ends sooner makes the node cold.
   std::int64_t after_ms = 30'000;
   std::string never = {};   // why the workers of this command line cannot be warm; empty: they can
   std::string wanted = {};  // modules that the user wants preloaded, with commas between
@@ -30,7 +30,7 @@ class WarmRules {
 
   enum class Step : std::uint8_t { kNothing, kStartServer, kPark };
   // What is to be done now; it counts as done. When to ask again is next_ms().
-  Step look(std::int64_t now_ms);
+  Step next_step(std::int64_t now_ms);
   std::optional<std::int64_t> next_ms() const;
 
   // The server can fork workers; it says so once. It has ended, or must not be used: `for_good` for a reason that

@@ -13,9 +13,9 @@ WarmSettings settings(Mode mode = Mode::kAuto) { return {.mode = mode, .after_ms
 WarmRules ready(Mode mode = Mode::kAuto) {
   WarmRules rules(settings(mode));
   rules.round_began(false, 3, 0);
-  REQUIRE(rules.look(30'000) == Step::kStartServer);
+  REQUIRE(rules.next_step(30'000) == Step::kStartServer);
   rules.server_is_ready();
-  REQUIRE(rules.look(33'000) == Step::kPark);
+  REQUIRE(rules.next_step(33'000) == Step::kPark);
   return rules;
 }
 
@@ -26,14 +26,14 @@ TEST_CASE("the import server is started when the first round has run a while, an
   CHECK_FALSE(rules.next_ms());
   rules.round_began(false, 3, 1'000);
   CHECK(rules.next_ms() == 31'000);
-  CHECK(rules.look(30'999) == Step::kNothing);
-  CHECK(rules.look(31'000) == Step::kStartServer);
+  CHECK(rules.next_step(30'999) == Step::kNothing);
+  CHECK(rules.next_step(31'000) == Step::kStartServer);
   CHECK_FALSE(rules.next_ms());
-  CHECK(rules.look(40'000) == Step::kNothing);
+  CHECK(rules.next_step(40'000) == Step::kNothing);
   CHECK(rules.why_cold(0, 2) == "the import server is not ready");
   rules.server_is_ready();
-  CHECK(rules.look(40'000) == Step::kPark);
-  CHECK(rules.look(40'000) == Step::kNothing);
+  CHECK(rules.next_step(40'000) == Step::kPark);
+  CHECK(rules.next_step(40'000) == Step::kNothing);
   CHECK(rules.why_cold(1, 2) == "1 of 2 workers wait");
   CHECK(rules.why_cold(2, 2).empty());
 }
@@ -44,8 +44,8 @@ TEST_CASE("after a round that used them, workers wait again when the next one ha
   CHECK_FALSE(rules.next_ms());
   rules.workers_have_gone();
   rules.round_began(true, 2, 51'000);
-  CHECK(rules.look(60'999) == Step::kNothing);
-  CHECK(rules.look(61'000) == Step::kPark);
+  CHECK(rules.next_step(60'999) == Step::kNothing);
+  CHECK(rules.next_step(61'000) == Step::kPark);
 }
 
 TEST_CASE("after a round that could not take them, those that are missing are forked again") {
@@ -53,7 +53,7 @@ TEST_CASE("after a round that could not take them, those that are missing are fo
   CHECK(rules.why_cold(1, 2) == "1 of 2 workers wait");
   rules.round_ended(true, 50'000);
   rules.round_began(false, 2, 51'000);
-  CHECK(rules.look(61'000) == Step::kPark);
+  CHECK(rules.next_step(61'000) == Step::kPark);
 }
 
 TEST_CASE("whether the next round's workers will be warm is known at any time, and what they lack") {
@@ -63,7 +63,7 @@ TEST_CASE("whether the next round's workers will be warm is known at any time, a
   rules.round_began(false, 3, 0);
   CHECK(rules.outlook(0, 2).state == State::kPreparing);
   CHECK(rules.outlook(0, 2).why == "the import server is not ready");
-  REQUIRE(rules.look(30'000) == Step::kStartServer);
+  REQUIRE(rules.next_step(30'000) == Step::kStartServer);
   rules.server_is_ready();
   CHECK(rules.outlook(1, 2).why == "1 of 2 workers wait");
   CHECK(rules.outlook(2, 2).state == State::kReady);
@@ -84,7 +84,7 @@ TEST_CASE("workers stay cold without a restart, without the flag they are off, a
   for (int servers = 1; servers < 5; ++servers) {
     killed.server_has_gone("it was killed", false);
     CHECK(killed.outlook(0, 2).state == State::kPreparing);
-    REQUIRE(killed.look(100'000) == Step::kStartServer);
+    REQUIRE(killed.next_step(100'000) == Step::kStartServer);
   }
   killed.server_has_gone("it was killed", false);
   CHECK(killed.outlook(0, 2).state == State::kCold);
@@ -95,7 +95,7 @@ TEST_CASE("servers whose packages have changed are replaced as often as that hap
   WarmRules rules = ready();
   for (int changes = 0; changes < 10; ++changes) {
     rules.must_begin_again();
-    REQUIRE(rules.look(1'000'000) == Step::kStartServer);
+    REQUIRE(rules.next_step(1'000'000) == Step::kStartServer);
     rules.server_is_ready();
   }
 }
@@ -103,15 +103,15 @@ TEST_CASE("servers whose packages have changed are replaced as often as that hap
 TEST_CASE("where no restart is left, or workers cannot be warm, nothing is started") {
   WarmRules last(settings());
   last.round_began(false, 0, 0);
-  CHECK(last.look(100'000) == Step::kNothing);
+  CHECK(last.next_step(100'000) == Step::kNothing);
   WarmRules off(settings(Mode::kOff));
   off.round_began(false, 3, 0);
-  CHECK(off.look(100'000) == Step::kNothing);
+  CHECK(off.next_step(100'000) == Step::kNothing);
   WarmSettings never = settings();
   never.never = "--wrap starts other programs";
   WarmRules cannot(never);
   cannot.round_began(false, 3, 0);
-  CHECK(cannot.look(100'000) == Step::kNothing);
+  CHECK(cannot.next_step(100'000) == Step::kNothing);
   CHECK(cannot.why_cold(2, 2) == "--wrap starts other programs");
 }
 
@@ -137,16 +137,16 @@ TEST_CASE("a server that is killed is started again a few times, and one that re
   WarmRules rules(settings());
   rules.round_began(false, 3, 0);
   for (int servers = 0; servers < 5; ++servers) {
-    CHECK(rules.look(30'000) == Step::kStartServer);
+    CHECK(rules.next_step(30'000) == Step::kStartServer);
     rules.server_has_gone("it was killed", false);
     CHECK(rules.why_cold(2, 2) == "it was killed");
   }
-  CHECK(rules.look(30'000) == Step::kNothing);
+  CHECK(rules.next_step(30'000) == Step::kNothing);
   WarmRules refused(settings());
   refused.round_began(false, 3, 0);
-  CHECK(refused.look(30'000) == Step::kStartServer);
+  CHECK(refused.next_step(30'000) == Step::kStartServer);
   refused.server_has_gone("there is no PyTorch", true);
-  CHECK(refused.look(30'000) == Step::kNothing);
+  CHECK(refused.next_step(30'000) == Step::kNothing);
   CHECK(refused.why_cold(2, 2) == "there is no PyTorch");
 }
 

@@ -70,7 +70,7 @@ WarmWorkers::WarmWorkers(net::Loop& loop, Settings settings, process::WorkerTree
                      log::info("warm_server",
                                format("warm workers: {} modules are imported, with {} ms of processor time and {} MiB",
                                       ready.modules, ready.cpu_ms, ready.memory_kib / 1024));
-                     look();
+                     look_at_server();
                    },
                .on_struck =
                    [](const Struck& struck) {
@@ -84,11 +84,11 @@ WarmWorkers::WarmWorkers(net::Loop& loop, Settings settings, process::WorkerTree
                      log::info("warm_workers", format("{} {} for the next round", wanted,
                                                       wanted == 1 ? "warm worker waits" : "warm workers wait"));
                    },
-               .on_taken = [this](Result<std::vector<pid_t>> pids) { taken(std::move(pids)); },
+               .on_taken = [this](Result<std::vector<pid_t>> pids) { started(std::move(pids)); },
                .on_gone =
                    [this](const std::string& why, bool for_good) {
                      rules_.server_has_gone(printable(why), for_good);
-                     tell(printable(why));
+                     warn_once(printable(why));
                      plan_look();
                    }}),
       timer_(loop) {}
@@ -109,17 +109,18 @@ std::string WarmWorkers::why_cold(const std::vector<process::Command>& commands)
   return why;
 }
 
-bool WarmWorkers::may_take(int count) {
+bool WarmWorkers::may_start(int count) {
   if (rules_.settings().mode == Mode::kOff) return false;
   const std::string why = rules_.why_cold(server_.parked(), count);
-  if (!why.empty()) tell(why);
+  if (!why.empty()) warn_once(why);
   return why.empty();
 }
 
-bool WarmWorkers::take(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done) {
+bool WarmWorkers::start_workers(const std::vector<process::Command>& commands,
+                                std::function<void(std::vector<pid_t>)> done) {
   const std::string why = why_cold(commands);
   if (!why.empty()) {
-    tell(why);
+    warn_once(why);
     return false;
   }
   std::vector<ImportServer::Order> orders;
@@ -129,25 +130,25 @@ bool WarmWorkers::take(const std::vector<process::Command>& commands, std::funct
                       command.standard_output < 0 ? STDOUT_FILENO : command.standard_output,
                       command.standard_error < 0 ? STDERR_FILENO : command.standard_error});
   }
-  taking_since_ms_ = process::boottime_ms();
+  starting_since_ms_ = process::boottime_ms();
   const Status given = server_.give(orders, cgroup_procs_);
   rules_.workers_have_gone();
   if (!given) {
-    tell(given.error().text());
+    warn_once(given.error().text());
     return false;
   }
   done_ = std::move(done);
   return true;
 }
 
-void WarmWorkers::taken(Result<std::vector<pid_t>> pids) {
+void WarmWorkers::started(Result<std::vector<pid_t>> pids) {
   const auto done = std::exchange(done_, nullptr);
   if (!pids) {
-    tell(pids.error().text());
+    warn_once(pids.error().text());
     return done({});
   }
   log::info("warm_workers", format("{} of the workers' ranks {} taken by warm workers, in {} ms", pids->size(),
-                                   pids->size() == 1 ? "is" : "are", process::boottime_ms() - taking_since_ms_));
+                                   pids->size() == 1 ? "is" : "are", process::boottime_ms() - starting_since_ms_));
   done(std::move(*pids));
 }
 
@@ -164,7 +165,7 @@ status::WarmWorkers WarmWorkers::status() const {
   return out;
 }
 
-void WarmWorkers::give_up_taking() {
+void WarmWorkers::give_up_starting() {
   if (std::exchange(done_, nullptr)) server_.withdraw();
 }
 
@@ -190,12 +191,12 @@ void WarmWorkers::end() {
 void WarmWorkers::plan_look() {
   const auto due_ms = rules_.next_ms();
   if (!due_ms) return timer_.stop();
-  timer_.start(std::max<std::int64_t>(*due_ms - process::boottime_ms(), 0), [this] { look(); });
+  timer_.start(std::max<std::int64_t>(*due_ms - process::boottime_ms(), 0), [this] { look_at_server(); });
 }
 
-void WarmWorkers::look() {
+void WarmWorkers::look_at_server() {
   using Step = WarmRules::Step;
-  const Step step = rules_.look(process::boottime_ms());
+  const Step step = rules_.next_step(process::boottime_ms());
   if (step == Step::kStartServer) start_server();
   if (step == Step::kPark) server_.park(settings_.workers);
   plan_look();
@@ -219,10 +220,10 @@ void WarmWorkers::start_server() {
                                         .output = nowhere.get()});
   if (started) return;
   rules_.server_has_gone(started.error().text(), true);
-  tell(started.error().text());
+  warn_once(started.error().text());
 }
 
-void WarmWorkers::tell(const std::string& why) {
+void WarmWorkers::warn_once(const std::string& why) {
   if (rules_.is_to_tell(why)) {
     log::warning("warm_workers", format("workers start as fresh interpreters: {}", why));
   } else {

@@ -30,21 +30,21 @@ class WarmWorkers {
   // `tree` outlives it. `cgroup_procs`: of the workers' cgroup; -1: there is none.
   WarmWorkers(net::Loop& loop, Settings settings, process::WorkerTree& tree, int cgroup_procs);
 
-  // So many workers wait, so that take() is worth a try.
-  bool may_take(int count);
+  // So many workers wait, so that start_workers() is worth a try.
+  bool may_start(int count);
   // Makes workers of those that wait. False: they are to be started fresh. Else `done` is called within about a second,
   // with their pids, or without any: then they are to be started fresh, and none of them runs. `commands`: what fresh
   // ones would be given, by local rank, with one and the same environment.
-  bool take(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done);
+  bool start_workers(const std::vector<process::Command>& commands, std::function<void(std::vector<pid_t>)> done);
   // The round is stopped before that.
-  void give_up_taking();
+  void give_up_starting();
 
   // For the node's status.
   status::WarmWorkers status() const;
-  // The processor time that the imports would have taken each of the workers that take() has made.
+  // The processor time that the imports would have taken each of the workers that start_workers() has made.
   std::int64_t spared_cpu_ms() const { return spared_cpu_ms_; }
 
-  // Workers of a round have been started; `are_warm`: by take(). `one` of them, and its pid.
+  // Workers of a round have been started; `are_warm`: by start_workers(). `one` of them, and its pid.
   void round_began(bool are_warm, int restarts_left, const process::Command& one, pid_t pid);
   // None of them is left. `has_failed`: one of them has failed by itself.
   void round_ended(bool has_failed);
@@ -55,12 +55,12 @@ class WarmWorkers {
 
  private:
   std::string why_cold(const std::vector<process::Command>& commands);
-  void look();
+  void look_at_server();
   void plan_look();
   void start_server();
-  void tell(const std::string& why);
+  void warn_once(const std::string& why);
 
-  void taken(Result<std::vector<pid_t>> pids);
+  void started(Result<std::vector<pid_t>> pids);
 
   Settings settings_;
   process::WorkerTree& tree_;
@@ -68,8 +68,8 @@ class WarmWorkers {
   WarmRules rules_;
   ImportServer server_;
   net::Timer timer_;
-  std::function<void(std::vector<pid_t>)> done_;  // the call that take() was given
-  std::int64_t taking_since_ms_ = 0;
+  std::function<void(std::vector<pid_t>)> done_;  // the call that start_workers() was given
+  std::int64_t starting_since_ms_ = 0;
   std::int64_t spared_cpu_ms_ = 0;
   pid_t running_ = 0;                   // a worker of the present round
   Environment environment_;             // of all its workers

@@ -123,7 +123,7 @@ std::string told_by_client(std::string_view answers, std::size_t piece) {
   RasClient client(5);
   std::string said = client.start();
   while (!answers.empty()) {
-    const auto next = client.take(answers.substr(0, piece));
+    const auto next = client.feed(answers.substr(0, piece));
     if (!read(Result<std::string>(next))) return "failed";
     said += *next;
     answers.remove_prefix(std::min(piece, answers.size()));
@@ -186,7 +186,7 @@ Talk talk_with_monitor(std::string_view sent, std::size_t piece) {
   Talk talk;
   while (!sent.empty() && talk.problem.empty()) {
     const auto answer =
-        session.take(sent.substr(0, piece), [&](const progress::NvrxWord& word) { talk.words.push_back(word); });
+        session.feed(sent.substr(0, piece), [&](const progress::NvrxWord& word) { talk.words.push_back(word); });
     talk.answers += answer.bytes;
     talk.problem = answer.problem;
     sent.remove_prefix(std::min(piece, sent.size()));
@@ -232,7 +232,7 @@ void play_timers(std::string_view content, std::uint8_t settings) {
   timers::TimerTable table;
   for (const timers::TimerRequest& request : requests) {
     if (request.pid <= 0 || request.signal < 0) found("a request has no pid, or a signal below 0");
-    table.take(request, 1'000, 0);
+    table.note_request(request, 1'000, 0);
     if (table.size() > limits::kFileTimers) found("there are too many timers");
   }
   while (const auto next = table.next_ms()) {
@@ -248,7 +248,7 @@ std::string control_answer(std::string_view text, std::size_t piece) {
   ControlAnswer answer;
   std::optional<ControlAnswer::Dump> said;
   for (; !text.empty() && !said; text.remove_prefix(std::min(piece, text.size()))) {
-    said = answer.take(text.substr(0, piece));
+    said = answer.feed(text.substr(0, piece));
   }
   const auto dump = read(said ? *std::move(said) : answer.closed());
   if (!dump) return "refused";

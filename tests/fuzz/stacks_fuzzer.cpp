@@ -109,7 +109,7 @@ void play_text(std::string_view text) {
   StacksDocument document;
   Gathering gathering(4096);
   for (const char* node : {"n", "m", "n"}) gathering.add(read_groups(std::string(text)), node);
-  document.all = gathering.take();
+  document.all = gathering.take_groups();
   const std::string gathered = page_of(document);
   if (const auto read = read_document(text)) document = *read;
   for (const std::string& line : split(gathered + page_of(document), '\n')) check_text(line, SIZE_MAX);

@@ -146,7 +146,9 @@ std::string text(const CoordinatorMessage& message) {
           },
           [](const LoaderTold& m) { return format("LoaderTold: round {}, node {}", m.round, m.node_rank); },
           [](const KeepState& m) { return format("KeepState: round {}, number {}", m.round, m.transferred.number); },
-          [](const Resigned& m) { return format("Resigned{}: {}", m.hands_over ? " (hands over)" : "", m.why); },
+          [](const Resigned& m) {
+            return format("Resigned{}: {}", m.transfers_leadership ? " (hands over)" : "", m.why);
+          },
           [](const Awaiting& m) {
             return format("Awaiting: {} of {}:{} for {} ms{} {}", m.here, m.least, m.most, m.for_ms,
                           m.left_ms ? format(", {} ms left", *m.left_ms) : "", m.what);

@@ -117,7 +117,7 @@ TEST_CASE("votes do not stay split where two of the three nodes that are left do
   }
 }
 
-TEST_CASE("votes do not stay split where a welcome takes longer than a step from one successor to the next") {
+TEST_CASE("votes do not stay split where a welcome takes longer than a step from one next leader to another") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     CHECK(time_until(slow(seed, 150), {FaultKind::kCrashHost}, has_coordinator) < kLongestMs);

@@ -225,8 +225,8 @@ void Invariants::entry_is_replaced(const std::string& entry) const {
       if (server.listener() != place.port || !server.is_up()) continue;
       const transport::Service& service = *server.service();
       const agent::Agent* const agent = server.node()->agent();
-      const bool may_know = service.is_peer_port() ? agent != nullptr && agent->link().may_be_in_round()
-                                                   : service.leaves_to_others(server.node()->setup().job);
+      const bool may_know = service.is_peer_server() ? agent != nullptr && agent->link().may_be_in_round()
+                                                     : service.leaves_to_others(server.node()->setup().job);
       if (service.jobs() == 0 && !may_know) continue;
       const coordinator::Coordinator* const job = service.find(server.node()->setup().job);
       if (job != nullptr && !job->round() && job->incarnation() != there->incarnation) continue;

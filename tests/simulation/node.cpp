@@ -55,7 +55,7 @@ void Node::start() {
   was_signalled_ = guardian_is_lost_ = false;
   awaiting_all_gone_ = false;
   connection_ = 0;
-  peer_port_is_ = {};
+  peer_facts_ = {};
   at_home_ = setup_.hosts_coordinator;
   trying_ = serves_others_ = false;
   ++timer_;
@@ -67,7 +67,7 @@ void Node::start() {
                                .logs = setup_.logs,
                                .agent = agent_id_,
                                .address = setup_.address,
-                               .addresses = has_peer_port() ? setup_.address : "",
+                               .addresses = has_peer_server() ? setup_.address : "",
                                .node_rank = setup_.claimed_rank,
                                .hosts_coordinator = false,  // until the connection says so
                                .coordinator_may_move = server_ != nullptr,
@@ -84,7 +84,7 @@ void Node::start() {
                            .rejoin_ms = setup_.rejoin_ms,
                            .seed = random_.next()};
   if (entries_ != nullptr) {
-    const auto found = [this](const discovery::Discovery::Found& there) {
+    const auto found = [this](const discovery::EntrySearch::Found& there) {
       may_begin_ = there.may_begin;
       trying_ = true;
       connect(there.place.port, there.is_own);
@@ -93,8 +93,8 @@ void Node::start() {
       reach_.has_failed(simulation_.now_ms());
       on(agent::LinkBroken{problem});
     };
-    place_ =
-        std::make_unique<FilePlace>(simulation_, *this, *server_, *entries_, FilePlace::Handlers{found, not_found});
+    discovery_ = std::make_unique<FileDiscovery>(simulation_, *this, *server_, *entries_,
+                                                 FileDiscovery::Handlers{found, not_found});
   }
   {
     const Running running(Part::kAgent);
@@ -102,7 +102,7 @@ void Node::start() {
   }
   if (simulation_.trace().is_read())
     simulation_.line(format("node {}: elastic-run starts, agent {:x}", index_, agent_id_));
-  if (has_peer_port()) server_->open_peer_port(setup_.job, agent_id_);
+  if (has_peer_server()) server_->open_peer_server(setup_.job, agent_id_);
   simulation_.process_changes();
   reach_.begin(simulation_.now_ms());
   link_is_over_ = false;
@@ -142,9 +142,9 @@ void Node::on(const agent::AgentEvent& event, std::uint32_t launch) {
   }
   if (!process_.is_alive() || process_.launch() != launch) return;
   tell_guardian();
-  renew_peer_port();
+  renew_peer_facts();
   const bool has_coordinator = server_ != nullptr && server_->find(setup_.job) != nullptr;
-  if (has_peer_port() && agent_->link().votes_for_own() && !has_coordinator) on(agent::OwnCoordinatorOver{});
+  if (has_peer_server() && agent_->link().votes_for_own() && !has_coordinator) on(agent::OwnCoordinatorOver{});
 }
 
 void Node::on_later(Ms delay_ms, agent::AgentEvent event) {
@@ -178,7 +178,7 @@ void Node::perform(agent::AgentEffect& effect) {
                    has_tried(e.is_stranger  ? discovery::Tried::kStranger
                              : is_answered_ ? discovery::Tried::kAnswered
                                             : discovery::Tried::kSilent);
-                   if (place_) place_->stop();
+                   if (discovery_) discovery_->stop();
                    if (connection_ != 0) simulation_.network().close(connection_, End::kClient);
                    connection_ = 0;
                  },
@@ -321,8 +321,8 @@ void Node::serve_others() {
         if (launch == process_.launch()) leave();
       });
       const transport::Service& service = *server_->service();
-      if (!place_ || !service.only_ends() || service.leaves_to_others(setup_.job)) return leave();
-      place_->withdraw([this] { leave(); });
+      if (!discovery_ || !service.only_ends() || service.leaves_to_others(setup_.job)) return leave();
+      discovery_->withdraw([this] { leave(); });
     });
   });
 }
@@ -340,11 +340,11 @@ void Node::look_for_coordinator(const agent::Link::Connect& effect) {
   reach_.tries(simulation_.now_ms());
   may_begin_ = true;
   if (effect.to) return connect(effect.to->port, effect.to->agent == agent_id_);
-  if (!place_) {
+  if (!discovery_) {
     const Server& asked = simulation_.endpoint(attempts_++);
     return connect(asked.listener(), setup_.hosts_coordinator || &asked == server_);
   }
-  place_->find({agent_->link().own_incarnation() != 0, agent_->link().term() != 0});
+  discovery_->find({agent_->link().own_incarnation() != 0, agent_->link().term() != 0});
 }
 
 void Node::connect(ListenerId to, bool is_home) {
@@ -355,28 +355,28 @@ void Node::connect(ListenerId to, bool is_home) {
   simulation_.connects(connection_, *this, to);
 }
 
-void Node::renew_peer_port() {
-  if (!has_peer_port() || !server_->is_up()) return;
+void Node::renew_peer_facts() {
+  if (!has_peer_server() || !server_->is_up()) return;
   const agent::Link& link = agent_->link();
-  transport::PeerPortIs peer_port{
+  transport::PeerFacts facts{
       .job = setup_.job, .opens_ms = link.may_elect_from_ms(local_ms()), .belongs = link.may_be_in_round()};
   if (link.hears_coordinator(local_ms()) && !at_home_) {
-    peer_port.addresses = setup_.address;  // the port says where
-    peer_port.port = static_cast<std::uint16_t>(connects_to_);
-    peer_port.term = link.term();
+    facts.addresses = setup_.address;  // the port says where
+    facts.port = static_cast<std::uint16_t>(connects_to_);
+    facts.term = link.term();
   }
-  if (peer_port == std::exchange(peer_port_is_, peer_port)) return;
-  server_->set_peer_port(peer_port);
+  if (facts == std::exchange(peer_facts_, facts)) return;
+  server_->set_peer_facts(facts);
 }
 
 void Node::has_tried(discovery::Tried how) {
-  if (std::exchange(trying_, false)) place_->tried(how);
+  if (std::exchange(trying_, false)) discovery_->tried(how);
 }
 
 void Node::connection_made(ConnectionId id) {
   if (id != connection_) return;
   agent::LinkConnected connected{.local = at_home_, .may_begin = may_begin_};
-  if (has_peer_port()) connected.peer_port = static_cast<std::uint16_t>(server_->listener());
+  if (has_peer_server()) connected.peer_port = static_cast<std::uint16_t>(server_->listener());
   for (std::size_t i = 0; i < connected.nonce.size(); ++i)
     connected.nonce[i] = static_cast<std::uint8_t>(random_.next());
   process_.run(false, [this, id, connected] {
@@ -407,7 +407,7 @@ void Node::connection_broken(ConnectionId id, const std::string& why) {
 }
 
 void Node::lead_changes() {
-  if (place_) place_->look();
+  if (discovery_) discovery_->look_at_entry();
 }
 
 void Node::way_is_open(bool open) { reach_.is_open(open, simulation_.now_ms()); }
@@ -424,7 +424,7 @@ void Node::watch_link() {
   if (link_is_over_ || link.next_deadline_ms({})) return;
   link_is_over_ = true;
   const bool belongs = link.own_incarnation() != 0;
-  if (has_peer_port()) {  // it may have found candidates only
+  if (has_peer_server()) {  // it may have found candidates only
     const Ms long_enough_ms =
         2 * simulation_.setup().loss_timeout_ms + 4'000 + 100 * simulation_.network().longest_way_ms();
     if (belongs && !simulation_.setup().peer_ports_are_shut)
@@ -477,7 +477,7 @@ void Node::guardian_kills() {
 
 // A coordinator on this node ends with it: the next leaders are told.
 std::vector<ListenerId> Node::listeners() const {
-  if (!has_peer_port() || !at_home_) return {connects_to_};
+  if (!has_peer_server() || !at_home_) return {connects_to_};
   std::vector<ListenerId> out;
   for (const protocol::NextLeader& next_leader : agent_->link().next_leaders()) {
     if (next_leader.agent != agent_id_) out.push_back(static_cast<ListenerId>(next_leader.port));

@@ -9,7 +9,7 @@
 
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/transport/service.h"
-#include "tests/simulation/file_place.h"
+#include "tests/simulation/file_discovery.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/random.h"
@@ -42,7 +42,7 @@ class Node : public ConnectionOwner {
   // A new elastic-run of the same command line, with another agent id.
   void start();
   // Where any node may become the next leader: this node's peer port.
-  void set_peer_port(Server& server) { server_ = &server; }
+  void set_peer_facts(Server& server) { server_ = &server; }
   // Where discovery is by a file: that file.
   void set_entries(EntryRegister& entries) { entries_ = &entries; }
 
@@ -129,8 +129,8 @@ class Node : public ConnectionOwner {
   void serve_others();
   void leave();
   void look_for_coordinator(const agent::Link::Connect& effect);
-  bool has_peer_port() const { return server_ != nullptr; }
-  void renew_peer_port();
+  bool has_peer_server() const { return server_ != nullptr; }
+  void renew_peer_facts();
   void connect(ListenerId to, bool is_home);
   void has_tried(discovery::Tried how);
   Reach::Times times() const;
@@ -155,16 +155,16 @@ class Node : public ConnectionOwner {
   bool at_work_ = false;
   ConnectionId connection_ = 0;
   bool at_home_ = false;
-  bool trying_ = false;       // place_ is still to be told how the present attempt ends
+  bool trying_ = false;       // discovery_ is still to be told how the present attempt ends
   bool is_answered_ = false;  // by the present attempt
   bool may_begin_ = true;     // the job may be begun where the present attempt leads
   ListenerId connects_to_ = 0;
   std::size_t attempts_ = 0;  // at the endpoint
-  transport::PeerPortIs peer_port_is_;
+  transport::PeerFacts peer_facts_;
   Server* server_ = nullptr;
   EntryRegister* entries_ = nullptr;
-  std::unique_ptr<FilePlace> place_;  // if entries_ is set
-  bool serves_others_ = false;        // the agent has ended; the process goes on while its coordinator is needed
+  std::unique_ptr<FileDiscovery> discovery_;  // if entries_ is set
+  bool serves_others_ = false;  // the agent has ended; the process goes on while its coordinator is needed
   std::uint64_t timer_ = 0;
   std::uint64_t reading_ = 0;  // of evidence, the last one
   std::uint64_t link_timer_ = 0;

@@ -70,7 +70,7 @@ void Server::start() {
          .make_check = [this](const std::string&) { return make_recorded_check(); }});
 }
 
-void Server::open_peer_port(const std::string& job, protocol::AgentId own) {
+void Server::open_peer_server(const std::string& job, protocol::AgentId own) {
   if (!is_at_endpoint_) listener_ = simulation_.network().add_listener(node_->host(), *this);
   job_ = job;
   own_ = own;
@@ -83,7 +83,7 @@ void Server::serve_peer_port() {
          .secret = kSecret,
          .only_job = is_at_endpoint_ ? "" : job_,
          .own_agent = own_,
-         .is_peer_port = !may_begin_,
+         .is_peer_server = !may_begin_,
          .random = [this] { return random_.next(); },
          .wall_ms = [this] { return simulation_.wall_ms(); },
          .make_check = [this](const std::string&) { return make_recorded_check(); }});

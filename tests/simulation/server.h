@@ -35,8 +35,8 @@ class Server : public ConnectionOwner {
   void set_listener(ListenerId listener) { listener_ = listener, is_at_endpoint_ = true; }
   void start();
   // A node's peer port, for this job, beside this agent. If it has a listener already, it is at the endpoint.
-  void open_peer_port(const std::string& job, protocol::AgentId own);
-  void set_peer_port(const transport::PeerPortIs& peer_port) { on(peer_port); }
+  void open_peer_server(const std::string& job, protocol::AgentId own);
+  void set_peer_facts(const transport::PeerFacts& facts) { on(facts); }
   void agent_has_ended() { on(transport::AgentEnded{}); }
   // With a file: jobs may begin at this peer port, or may not any more. False: it is in use.
   bool begin_jobs(bool may_begin);

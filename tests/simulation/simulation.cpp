@@ -59,7 +59,7 @@ Node& Simulation::add_node(NodeSetup setup) {
   if (setup_.failover != Setup::Failover::kOff) {
     const auto number = static_cast<std::uint32_t>(servers_.size());
     servers_.emplace_back(*this, number, &node, Random(setup_.seed, kOfServers + number));
-    node.set_peer_port(servers_.back());
+    node.set_peer_facts(servers_.back());
   }
   if (setup_.is_by_file()) {
     const auto entries =
@@ -77,8 +77,8 @@ Node& Simulation::add_node(NodeSetup setup) {
 
 Server& Simulation::endpoint(std::size_t attempt) {
   if (!setup_.lists_hosts || attempt % 2 == 0) return first_server();
-  Server& peer_port = *nodes_[attempt / 2 % nodes_.size()]->server();
-  return peer_port.listener() == 0 ? first_server() : peer_port;  // it was never started
+  Server& peer_server = *nodes_[attempt / 2 % nodes_.size()]->server();
+  return peer_server.listener() == 0 ? first_server() : peer_server;  // it was never started
 }
 
 void Simulation::begin() {

@@ -7,9 +7,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Where the word of an event stands in the sources.
 TELLING = [
-    r'log::(?:debug|info|warning|error|critical|answer|tell_always)\(\s*"(\w+)"',
-    r'log::(?:tell|line)\(\s*log::Level::k\w+,\s*"(\w+)"',
-    r'\bsay\(out, [^"]*?"(\w+)"',
+    r'log::(?:debug|info|warning|error|critical|answer|write_answer)\(\s*"(\w+)"',
+    r'log::(?:write_event|line)\(\s*log::Level::k\w+,\s*"(\w+)"',
+    r'\badd_event\(\s*out, [^"]*?"(\w+)"',
     r'\.event = "(\w+)"',
     r'\bWarn\{(?:(?!\}\);)[\s\S])*?"(\w+)"\}\);',
     r'\bLog\{(?:(?!\}\);)[\s\S])*?"([a-z_]+)"\}\);',
@@ -25,9 +25,9 @@ ELSEWHERE = {
 }
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
-FIELD_FILES = ["rendezvous/events/node_event_log.cpp", "cli/run/event_log.cpp", "cli/run/check_reporter.cpp",
+FIELD_FILES = ["rendezvous/events/node_event_log.cpp", "cli/run/log_writer.cpp", "cli/run/check_reporter.cpp",
                "cli/run/events_file.cpp", "cli/run/hang_reporter.cpp", "cli/run/file_timers.cpp", "cli/run/tuning_host.cpp", "rendezvous/events/event_line.cpp", "cli/run/launch.cpp",
-               "rendezvous/transport/meeting_place.cpp", "rendezvous/transport/coordinator_server.cpp", "rendezvous/coordinator/coordinator_notes.cpp",
+               "rendezvous/transport/discovery.cpp", "rendezvous/transport/coordinator_server.cpp", "rendezvous/coordinator/coordinator_notes.cpp",
                "rendezvous/events/event_commands.cpp"]
 
 

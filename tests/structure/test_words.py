@@ -23,3 +23,18 @@ def test_names_texts_and_numbers_are_told_apart(tmp_path, text, left, found):
     (tmp_path / "rendezvous/agent").mkdir(parents=True)
     (tmp_path / "rendezvous/agent/a.cpp").write_text(text)
     assert words.check(tmp_path, left) == found
+
+
+def test_no_function_of_a_header_looks_tells_takes_or_says_without_an_object():
+    assert words.vague(words.ROOT) == []
+
+
+@pytest.mark.parametrize("text, found", [
+    ("class A {\n  void look();\n};", ["src/a.h: look"]),
+    ("class A {\n  std::optional<std::vector<int>> take(Bytes bytes);\n};", ["src/a.h: take"]),
+    ("class A {\n  void look_for_files();\n  bool mistakes(int a);\n  int look_ms() { return clock_.look(); }\n};", []),
+])
+def test_a_vague_function_is_found(tmp_path, text, found):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.h").write_text(text)
+    assert words.vague(tmp_path) == found

@@ -55,17 +55,22 @@ OLD = {
     "farewell": ("death_notice", ("src/process/", "cli/")),
     "sweep": ("kill_ladder", RENDEZVOUS),
     "narrator": ("event_log", EVERYWHERE),
-    "end_gate": ("exit_barrier", EVERYWHERE),
+    "end_gate": ("worker_barrier", EVERYWHERE),
     "order_desk": ("control_api", EVERYWHERE),
     "culprit": ("root_cause", ("cli/", "src/")),
     "kept_out": ("quarantined", EVERYWHERE),
     "keep_out": ("quarantine", EVERYWHERE),
     "excluded": ("evicted", RENDEZVOUS),
+    "exclude": ("evict", RENDEZVOUS),
+    "exclusion": ("eviction", RENDEZVOUS),
+    "meeting": ("rendezvous, discovery", EVERYWHERE),
     "unfit": ("unhealthy", EVERYWHERE),
     "blame": ("charge", RENDEZVOUS),
     "blamed": ("charged", RENDEZVOUS),
     "blames": ("charges", RENDEZVOUS),
 }
+# Functions called so do not say what they are about: look_for_files, take_bytes, tell_status.
+VAGUE = re.compile(r"^ {2,}(?!return\b)[\w:<>,&*\[\] ]+[ &*]((?:look|tell|told|take|say)s?)\(", re.MULTILINE)
 # {(old word, folder): how many names, in all its files}
 LEFT = {
     ("verdict", "rendezvous/protocol"): 2,
@@ -116,3 +121,10 @@ def check(root, left):
         elif found[key] < left.get(key, 0):
             wrong.append(f"tests/structure/words.py: LEFT[{old!r}, {folder!r}] is {found[key]} now")
     return wrong
+
+
+def vague(root):
+    """Functions of headers that are called only look, tell, take or say, as "path: name"."""
+    headers = sorted(path for top in ("cli", "health", "rendezvous", "src") for path in (root / top).rglob("*.h"))
+    return [f"{path.relative_to(root).as_posix()}: {name}" for path in headers if "_test_support" not in path.name
+            for name in VAGUE.findall(path.read_text())]

@@ -109,7 +109,7 @@ def test_gpus_of_the_step_give_the_workers_of_each_node(slurm, worker):
 
 
 def test_a_step_of_some_of_a_jobs_nodes_is_a_job_of_these_nodes(slurm, worker, script):
-    """And so are two of them at once, each with a meeting place of its own."""
+    """And so are two of them at once, each with an endpoint of its own."""
     batch = script("two_steps", f"""#!/bin/bash
 srun -N1 -n1 --relative=0 elastic-run {worker} leave &
 srun -N2 -n2 --relative=1 elastic-run {worker} leave &

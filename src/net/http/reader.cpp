@@ -225,7 +225,7 @@ ResponseReader::ResponseReader() : ResponseReader(limits::kHttpAnswerBytes) {}
 ResponseReader::ResponseReader(std::size_t most_body_bytes) : state_(std::make_unique<State>(most_body_bytes)) {}
 ResponseReader::~ResponseReader() = default;
 
-ResponseReader::Step ResponseReader::take(Bytes bytes) {
+ResponseReader::Step ResponseReader::read_bytes(Bytes bytes) {
   static const http_parser_settings kCallbacks = callbacks<State>();
   State& state = *state_;
   if (!state.problem.empty()) return Step::kRefused;
@@ -240,7 +240,7 @@ ResponseReader::Step ResponseReader::take(Bytes bytes) {
 }
 
 ResponseReader::Step ResponseReader::end() {
-  const Step step = take({});  // an empty input tells http-parser of the end
+  const Step step = read_bytes({});  // an empty input tells http-parser of the end
   if (step != Step::kNeedMore) return step;
   state_->problem = "it closed the connection before its answer was complete";
   return Step::kRefused;

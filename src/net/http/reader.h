@@ -71,7 +71,7 @@ class ResponseReader {
   ResponseReader& operator=(const ResponseReader&) = delete;
 
   // Reads bytes of the other side. Refused: they are not an HTTP/1 answer, or too long.
-  Step take(Bytes bytes);
+  Step read_bytes(Bytes bytes);
   // The other side has closed the connection, which may be the end of its answer.
   Step end();
 

@@ -129,7 +129,7 @@ TEST_CASE("an answer is read by its length, in chunks, and to the end of the con
   const auto read = [](std::string_view text, bool ends) {
     ResponseReader reader;
     ResponseReader::Step step = ResponseReader::Step::kNeedMore;
-    for (const char& byte : text) step = reader.take(bytes({&byte, 1}));
+    for (const char& byte : text) step = reader.read_bytes(bytes({&byte, 1}));
     if (ends) step = reader.end();
     CHECK(step == ResponseReader::Step::kComplete);
     CHECK(reader.status() == 200);
@@ -142,11 +142,11 @@ TEST_CASE("an answer is read by its length, in chunks, and to the end of the con
 
 TEST_CASE("an answer that is cut off or of another protocol is named") {
   ResponseReader cut;
-  CHECK(cut.take(bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")) == ResponseReader::Step::kNeedMore);
+  CHECK(cut.read_bytes(bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi")) == ResponseReader::Step::kNeedMore);
   CHECK(cut.end() == ResponseReader::Step::kRefused);
   CHECK(!cut.problem().empty());
   ResponseReader other;
-  CHECK(other.take(bytes("SSH-2.0-x\r\n")) == ResponseReader::Step::kRefused);
+  CHECK(other.read_bytes(bytes("SSH-2.0-x\r\n")) == ResponseReader::Step::kRefused);
   CHECK(other.problem().contains("not HTTP/1.1"));
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("a redirect says where the same is to be asked, and is read as it was 
   const std::string answer = bytes_of(redirect("http://[fd00::2]:40123/status?job=a", "it is there"), false);
   CHECK(answer.starts_with("HTTP/1.1 307 Temporary Redirect\r\n"));
   ResponseReader reader;
-  REQUIRE(reader.take(bytes(answer)) == ResponseReader::Step::kComplete);
+  REQUIRE(reader.read_bytes(bytes(answer)) == ResponseReader::Step::kComplete);
   CHECK(reader.status() == 307);
   CHECK(reader.location() == "http://[fd00::2]:40123/status?job=a");
   CHECK(reader.body() == "it is there\n");
@@ -62,7 +62,7 @@ TEST_CASE("our own requests and answers are read as they were written") {
 
   const std::string answered = bytes_of(plain(404, "nothing"), false);
   ResponseReader answers;
-  REQUIRE(answers.take(bytes(answered)) == ResponseReader::Step::kComplete);
+  REQUIRE(answers.read_bytes(bytes(answered)) == ResponseReader::Step::kComplete);
   CHECK(answers.status() == 404);
   CHECK(answers.server() == kServerName);
   CHECK(answers.body() == "nothing\n");

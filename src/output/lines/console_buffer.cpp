@@ -107,7 +107,7 @@ void ConsoleBuffer::append(std::string_view bytes) {
   at_line_start_ = bytes.ends_with('\n');
 }
 
-bool ConsoleBuffer::take(std::string& bytes, std::size_t max_bytes) {
+bool ConsoleBuffer::take_bytes(std::string& bytes, std::size_t max_bytes) {
   bytes.clear();
   resume();
   if (taken_ == 0 && waiting_.size() <= max_bytes) {

@@ -51,7 +51,7 @@ class ConsoleBuffer {
 
   // Moves the next bytes, at most `max_bytes`, into the caller's string, whose content is
   // replaced and whose memory is reused. Returns false, and an empty string, if nothing waits.
-  bool take(std::string& bytes, std::size_t max_bytes);
+  bool take_bytes(std::string& bytes, std::size_t max_bytes);
 
   // The console takes nothing any more: the waiting bytes are dropped and counted, with `unwritten`, which was taken,
   // and so is everything that is added later.

@@ -9,7 +9,7 @@ namespace {
 
 std::string take(ConsoleBuffer& buffer, std::size_t max_bytes = 1000) {
   std::string bytes = "what was there before";
-  const bool taken = buffer.take(bytes, max_bytes);
+  const bool taken = buffer.take_bytes(bytes, max_bytes);
   CHECK(taken == !bytes.empty());
   return bytes;
 }
@@ -153,7 +153,7 @@ TEST_CASE("a line of which a closed console has taken the beginning is counted o
   ConsoleBuffer buffer(Notice::kInPlace, 100);
   buffer.add(1, "one\ntwo\nthree\n");
   std::string taken;
-  REQUIRE(buffer.take(taken, 6));
+  REQUIRE(buffer.take_bytes(taken, 6));
   buffer.give_up("tw");  // "o\n" follows in the waiting bytes
   CHECK(buffer.dropped().lines == 2);
   CHECK(buffer.dropped().bytes == 10);
@@ -163,14 +163,14 @@ TEST_CASE("what a console that is given up has not taken is counted, with all th
   ConsoleBuffer buffer(ConsoleBuffer::Notice::kInPlace, 100);
   buffer.add(1, "one\ntwo\nthree\n");
   std::string taken;
-  REQUIRE(buffer.take(taken, 8));
+  REQUIRE(buffer.take_bytes(taken, 8));
   buffer.give_up("two\n");
   CHECK(buffer.empty());
   CHECK(buffer.dropped().lines == 2);
   CHECK(buffer.dropped().bytes == 10);
   buffer.add(2, "four\n");
   CHECK(buffer.dropped().lines == 3);
-  CHECK(!buffer.take(taken, 100));
+  CHECK(!buffer.take_bytes(taken, 100));
   CHECK(dropped_text(buffer.dropped(), "gone").ends_with("were dropped: gone"));
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("once a rest has been taken the usual bound holds, and its memory is f
   buffer.add(0, std::string(900'000, 'x') + "\n");
   buffer.rest_has_come();
   std::string bytes;
-  while (buffer.size() > 500) REQUIRE(buffer.take(bytes, 1000));
+  while (buffer.size() > 500) REQUIRE(buffer.take_bytes(bytes, 1000));
   CHECK(buffer.memory() <= 2000);
   buffer.add(0, std::string(1000, 'x') + "\n");
   CHECK(buffer.dropped().lines == 1);

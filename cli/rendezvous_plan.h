@@ -12,19 +12,19 @@
 
 namespace elastic::cli {
 
-// Plans how this node meets the others of a job of several nodes: fills in the meeting, the store, and what the agent
-// tells its coordinator (terms, rules, rank, address). The job's id and the restarts must be there already. Fails, with
-// the input, the reason and the remedy, where nodes could not meet like that.
+// Plans how this node meets the others of a job of several nodes: fills in the rendezvous, the store, and what the
+// agent tells its coordinator (terms, rules, rank, address). The job's id and the restarts must be there already.
+// Fails, with the input, the reason and the remedy, where nodes could not meet like that.
 Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                        const HostView& host, const detect::Detected& detected, LaunchPlan& plan);
 
-// Copies into the meeting what it needs to know of the job and of this node to decide where the coordinator is. Both
-// must be planned already.
-void tell_meeting_of_node(run::LaunchSettings& settings);
+// Copies into the rendezvous' settings what they need to know of the job and of this node to decide where the
+// coordinator is. Both must be planned already.
+void tell_rendezvous_of_node(run::LaunchSettings& settings);
 
 // Plans --coordinator-only: where to listen, with which secret, and when a node counts as lost.
-Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
-                                                         const HostView& host);
+Result<transport::RendezvousSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
+                                                            const HostView& host);
 
 // The secret of a job of one node, which guards its status: from token_file or the variable; empty where it has none.
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,

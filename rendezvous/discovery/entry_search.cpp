@@ -1,4 +1,4 @@
-#include "rendezvous/discovery/discovery.h"
+#include "rendezvous/discovery/entry_search.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,12 +24,12 @@ Result<std::optional<Entry>> entry_in(const std::string& text) {
 
 // --- Finding the coordinator. ----------------------------------------------------------------------------
 
-Discovery::Effects Discovery::find(const Known& known) {
+EntrySearch::Effects EntrySearch::find(const Known& known) {
   known_ = known;
   return {Read{}};
 }
 
-Discovery::Effects Discovery::read(const RegisterAnswer& answer, std::int64_t now_ms) {
+EntrySearch::Effects EntrySearch::read(const RegisterAnswer& answer, std::int64_t now_ms) {
   Effects out;
   if (!answer) {
     // Without the file a node goes on with what it has read there.
@@ -99,18 +99,18 @@ Discovery::Effects Discovery::read(const RegisterAnswer& answer, std::int64_t no
   return out;
 }
 
-void Discovery::begin(const std::string& expected, const std::string& reason, Effects& out) {
+void EntrySearch::begin(const std::string& expected, const std::string& reason, Effects& out) {
   expected_ = expected;
   reason_ = reason;
   out.emplace_back(Open{});
 }
 
-void Discovery::go_to_next(Effects& out) {
+void EntrySearch::go_to_next(Effects& out) {
   const bool is_other_host = turn_ == 0 && there_->host != settings_.host;
   out.emplace_back(Found{place(turn_), false, there_->incarnation == 0, is_other_host});
 }
 
-Discovery::Effects Discovery::opened(const Entry::Place& here, std::int64_t now_ms) {
+EntrySearch::Effects EntrySearch::opened(const Entry::Place& here, std::int64_t now_ms) {
   is_open_ = true;
   own_ = Entry{
       .birth_ms = now_ms, .process = settings_.process, .host = settings_.host, .leader = here, .written_ms = now_ms};
@@ -118,9 +118,9 @@ Discovery::Effects Discovery::opened(const Entry::Place& here, std::int64_t now_
           Write{expected_, entry_text(own_)}};
 }
 
-Discovery::Effects Discovery::not_opened(const std::string& problem) { return {NotFound{{problem}}}; }
+EntrySearch::Effects EntrySearch::not_opened(const std::string& problem) { return {NotFound{{problem}}}; }
 
-Discovery::Effects Discovery::written(const RegisterAnswer& answer, std::int64_t now_ms) {
+EntrySearch::Effects EntrySearch::written(const RegisterAnswer& answer, std::int64_t now_ms) {
   // The entry may have been written nevertheless, so the coordinator stays open until it is read again.
   if (!answer) return {NotFound{answer.error()}};
   if (!answer->empty()) return read(answer, now_ms);
@@ -130,12 +130,12 @@ Discovery::Effects Discovery::written(const RegisterAnswer& answer, std::int64_t
   return out;
 }
 
-void Discovery::close_if_unwritten(Effects& out) {
+void EntrySearch::close_if_unwritten(Effects& out) {
   if (is_written_ || !std::exchange(is_open_, false)) return;
   out.emplace_back(Close{});
 }
 
-Discovery::Effects Discovery::tried(Tried how, std::int64_t now_ms) {
+EntrySearch::Effects EntrySearch::tried(Tried how, std::int64_t now_ms) {
   if (!there_) return {};
   how_[turn_] = how;
   Effects out;
@@ -149,24 +149,24 @@ Discovery::Effects Discovery::tried(Tried how, std::int64_t now_ms) {
   return out;
 }
 
-bool Discovery::has_untried() const { return there_ && std::ranges::find(how_, Tried::kNot) != how_.end(); }
+bool EntrySearch::has_untried() const { return there_ && std::ranges::find(how_, Tried::kNot) != how_.end(); }
 
-bool Discovery::is_dead() const {
+bool EntrySearch::is_dead() const {
   return std::ranges::all_of(how_, [](Tried how) { return how == Tried::kRefused || how == Tried::kStranger; });
 }
 
-const Entry::Place& Discovery::place(std::size_t which) const {
+const Entry::Place& EntrySearch::place(std::size_t which) const {
   return which == 0 ? there_->leader : there_->next_leaders[which - 1];
 }
 
-std::string Discovery::who(std::int64_t now_ms) const {
+std::string EntrySearch::who(std::int64_t now_ms) const {
   const std::string more = there_->next_leaders.empty() ? "" : format(" and {} more", there_->next_leaders.size());
   return format("{}{}, which {} named {} ago", endpoint_of(there_->leader), more, settings_.place,
                 span_text(now_ms - there_->written_ms));
 }
 
 // A silent place is what keeps the node from beginning the job.
-std::string Discovery::explain(const std::string& problem, std::int64_t now_ms) const {
+std::string EntrySearch::explain(const std::string& problem, std::int64_t now_ms) const {
   if (!there_) return problem;
   const auto silent = std::ranges::find(how_, Tried::kSilent);
   const bool is_another = silent != how_.end() && silent != how_.begin() + static_cast<std::ptrdiff_t>(turn_);
@@ -183,7 +183,7 @@ std::string Discovery::explain(const std::string& problem, std::int64_t now_ms) 
 
 // --- Keeping the entry. ----------------------------------------------------------------------------------
 
-EntryKeeper::Effects EntryKeeper::look(const Entry& own) {
+EntryKeeper::Effects EntryKeeper::check_entry(const Entry& own) {
   own_ = own;
   return {Read{}};
 }

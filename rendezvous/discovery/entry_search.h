@@ -36,7 +36,7 @@ struct Tell {
 // may go on without this node, so its entry is never replaced.
 //
 // Times are Unix time in milliseconds, for people. The effects of a call are to be performed in their order.
-class Discovery {
+class EntrySearch {
  public:
   struct Settings {
     std::string place = {};         // for messages: "file /shared/meeting"
@@ -73,7 +73,7 @@ class Discovery {
   using Effect = std::variant<Read, Write, Open, Hosts, Close, Found, NotFound, Tell>;
   using Effects = std::vector<Effect>;
 
-  explicit Discovery(Settings settings) : settings_(std::move(settings)) {}
+  explicit EntrySearch(Settings settings) : settings_(std::move(settings)) {}
 
   // What the node knows of its job.
   struct Known {
@@ -140,7 +140,7 @@ class EntryKeeper {
   explicit EntryKeeper(std::string place) : place_(std::move(place)) {}
 
   // To be called each LeaseTimes::renewal_ms() while this process leads. `own` is its entry, without written_ms.
-  Effects look(const Entry& own);
+  Effects check_entry(const Entry& own);
   Effects read(const RegisterAnswer& answer, std::int64_t now_ms);
   Effects written(const RegisterAnswer& answer);
   // The job has ended, or was never begun: the entry is removed if the elastic-run of this number has written it.

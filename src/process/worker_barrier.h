@@ -13,10 +13,10 @@ namespace elastic::process {
 // does. All workers are given one socket. A worker writes its local rank to it and then reads from it; the read ends
 // when the barrier opens or its owner has gone. So a copy of the socket that a worker's child has kept holds up no
 // worker.
-class ExitBarrier {
+class WorkerBarrier {
  public:
   // The barrier opens when so many `workers` are done. Fails where no socket can be made.
-  static Result<std::unique_ptr<ExitBarrier>> make(net::Loop& loop, int workers);
+  static Result<std::unique_ptr<WorkerBarrier>> make(net::Loop& loop, int workers);
 
   // The socket that each worker is given, open as long as the barrier is closed; -1 afterwards.
   int workers_end() const { return theirs_.get(); }
@@ -32,7 +32,7 @@ class ExitBarrier {
     UniqueFd ours;
     UniqueFd theirs;
   };
-  ExitBarrier(net::Loop& loop, Ends ends, int workers);
+  WorkerBarrier(net::Loop& loop, Ends ends, int workers);
   void hear();
 
   std::set<int> done_;

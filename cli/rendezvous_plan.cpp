@@ -1,4 +1,4 @@
-#include "cli/meeting_plan.h"
+#include "cli/rendezvous_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "cli/job_secret.h"
 #include "cli/limits.h"
-#include "rendezvous/transport/meeting_settings.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -33,20 +33,21 @@ std::int64_t loss_timeout_ms(const RdzvConf& conf) {
   if (const auto seconds = conf.integer("loss_timeout")) return *seconds * kSecond;
   const auto interval = conf.integer("keep_alive_interval");
   const auto attempts = conf.integer("keep_alive_max_attempt");
-  if (!interval && !attempts) return transport::MeetingSettings{}.loss_timeout_ms;
+  if (!interval && !attempts) return transport::RendezvousSettings{}.loss_timeout_ms;
   const std::int64_t seconds = interval.value_or(kKeepAliveSeconds) * attempts.value_or(kKeepAliveAttempts);
   return std::clamp<std::int64_t>(seconds, 1, limits::kMaxTimeoutSeconds) * kSecond;
 }
 
-class MeetingPlanner {
+class RendezvousPlanner {
  public:
-  MeetingPlanner(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
-                 const HostView& host, const detect::Detected& detected, LaunchPlan& plan)
+  RendezvousPlanner(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
+                    const HostView& host, const detect::Detected& detected, LaunchPlan& plan)
       : flags_(flags), checked_(checked), environment_(environment), host_(host), detected_(detected), plan_(plan) {}
 
   Status plan() {
-    for (const auto part : {&MeetingPlanner::plan_terms, &MeetingPlanner::plan_endpoint, &MeetingPlanner::plan_rank,
-                            &MeetingPlanner::plan_store, &MeetingPlanner::plan_secret}) {
+    for (const auto part :
+         {&RendezvousPlanner::plan_terms, &RendezvousPlanner::plan_endpoint, &RendezvousPlanner::plan_rank,
+          &RendezvousPlanner::plan_store, &RendezvousPlanner::plan_secret}) {
       if (const Status done = (this->*part)(); !done) return done;
     }
     plan_rules();
@@ -73,7 +74,7 @@ class MeetingPlanner {
     const std::string* mode = checked_.rdzv_conf.find("failover");
     return !is_static() && (mode == nullptr || *mode == "majority");
   }
-  bool is_static() const { return checked_.meeting == Meeting::kStatic; }
+  bool is_static() const { return checked_.rendezvous == Rendezvous::kStatic; }
   std::optional<std::string> variable(std::string_view name) const { return elastic::lookup(environment_, name); }
   std::int64_t milliseconds(std::string_view key, std::int64_t otherwise) const {
     const auto seconds = checked_.rdzv_conf.integer(key);
@@ -91,7 +92,7 @@ class MeetingPlanner {
   LaunchPlan& plan_;
 };
 
-Status MeetingPlanner::plan_terms() {
+Status RendezvousPlanner::plan_terms() {
   protocol::JobTerms& terms = plan_.settings.node.terms;
   if (checked_.nodes.max > static_cast<std::int64_t>(limits::kNodesPerJob)) {
     return fail(flags_.input(FlagId::kNnodes), format("a job has at most {} nodes", limits::kNodesPerJob),
@@ -113,48 +114,48 @@ Status MeetingPlanner::plan_terms() {
   return {};
 }
 
-Status MeetingPlanner::plan_endpoint() {
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
-  meeting.alone = false;
+Status RendezvousPlanner::plan_endpoint() {
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
+  rendezvous.alone = false;
   if (const Status status = plan_place(); !status) return status;
-  const bool by_file = meeting.place == transport::MeetingSettings::Place::kFile;
-  meeting.host = checked_.endpoint.host;
-  meeting.port = checked_.endpoint.port.value_or(kDefaultPort);
+  const bool by_file = rendezvous.place == transport::RendezvousSettings::Place::kFile;
+  rendezvous.host = checked_.endpoint.host;
+  rendezvous.port = checked_.endpoint.port.value_or(kDefaultPort);
   const FlagId named_by = checked_.endpoint_is_master ? FlagId::kMasterAddr : FlagId::kRdzvEndpoint;
-  meeting.is_default = !flags_.is_known(named_by);
+  rendezvous.is_default = !flags_.is_known(named_by);
   std::string origin = flags_.origin_text(named_by);
   if (checked_.endpoint_is_master && !is_static()) {
     plan_.warnings.push_back(format("{}: nodes meet there, at port {}, as --rdzv-endpoint is not given",
-                                    flags_.input(FlagId::kMasterAddr), meeting.port));
+                                    flags_.input(FlagId::kMasterAddr), rendezvous.port));
   }
-  if (meeting.is_default && !is_static()) {
+  if (rendezvous.is_default && !is_static()) {
     if (const auto master = variable("DLROVER_MASTER_ADDR"); master && !master->empty()) {
       auto endpoint = check_endpoint(*master, format("DLROVER_MASTER_ADDR={}", printable(*master)));
       if (!endpoint) return std::unexpected(std::move(endpoint.error()));
-      meeting.host = endpoint->host;
-      meeting.port = endpoint->port.value_or(kDefaultPort);
-      meeting.is_default = false;
+      rendezvous.host = endpoint->host;
+      rendezvous.port = endpoint->port.value_or(kDefaultPort);
+      rendezvous.is_default = false;
       origin = "environment: DLROVER_MASTER_ADDR";
     }
   }
-  if (meeting.port == 0 && !by_file) {
+  if (rendezvous.port == 0 && !by_file) {
     const bool is_master = checked_.endpoint_is_master;
     return fail(flags_.input(is_master ? FlagId::kMasterPort : FlagId::kRdzvEndpoint),
                 "the other nodes must know the port in advance",
                 is_master ? "give a port from 1 to 65535"
                           : format("give a port from 1 to 65535, or none for {}", kDefaultPort));
   }
-  meeting.is_host = checked_.rdzv_conf.boolean("is_host");
+  rendezvous.is_host = checked_.rdzv_conf.boolean("is_host");
   if (const Status status = plan_more_hosts(); !status) return status;
-  entry("endpoint", transport::endpoint_text(meeting), origin);
+  entry("endpoint", transport::endpoint_text(rendezvous), origin);
   if (flags_.is_detected(FlagId::kRdzvEndpoint)) take_detected_place();
   plan_address();
   return {};
 }
 
 // Any node of the job leads to its coordinator, so that newcomers may ask at several.
-Status MeetingPlanner::plan_more_hosts() {
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
+Status RendezvousPlanner::plan_more_hosts() {
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
   if (checked_.more_endpoints.empty()) return {};
   if (!has_failover()) {
     return fail(flags_.input(FlagId::kRdzvEndpoint),
@@ -162,8 +163,8 @@ Status MeetingPlanner::plan_more_hosts() {
                 "name one host, or leave failover=off out");
   }
   for (const Endpoint& host : checked_.more_endpoints) {
-    meeting.more_hosts.push_back({host.host, host.port.value_or(kDefaultPort)});
-    if (meeting.more_hosts.back().port != 0) continue;
+    rendezvous.more_hosts.push_back({host.host, host.port.value_or(kDefaultPort)});
+    if (rendezvous.more_hosts.back().port != 0) continue;
     return fail(flags_.input(FlagId::kRdzvEndpoint), "the other nodes must know the port in advance",
                 format("give a port from 1 to 65535, or none for {}", kDefaultPort));
   }
@@ -171,7 +172,7 @@ Status MeetingPlanner::plan_more_hosts() {
 }
 
 // DLRover, too, gives workers the pod's address as that of the first node.
-void MeetingPlanner::plan_address() {
+void RendezvousPlanner::plan_address() {
   std::string& address = plan_.settings.node.address;
   const bool is_given = flags_.is_given(FlagId::kLocalAddr);
   address = is_given ? flags_.text(FlagId::kLocalAddr) : variable("POD_IP").value_or("");
@@ -180,37 +181,37 @@ void MeetingPlanner::plan_address() {
 }
 
 // Other jobs may detect the same endpoint, so this coordinator serves its own job only, and further ports are tried.
-void MeetingPlanner::take_detected_place() {
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
-  meeting.serves_own_job_only = true;
-  if (!meeting.is_host && detected_.is_host) {
-    meeting.is_host = detected_.is_host;
-    meeting.is_host_source = detected_.is_host_source;
+void RendezvousPlanner::take_detected_place() {
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
+  rendezvous.serves_own_job_only = true;
+  if (!rendezvous.is_host && detected_.is_host) {
+    rendezvous.is_host = detected_.is_host;
+    rendezvous.is_host_source = detected_.is_host_source;
   }
   for (const std::string& host : detected_.more_hosts) {
-    if (meeting.more_hosts.size() + 1 < limits::kEndpointHosts && has_failover()) {
-      meeting.more_hosts.push_back({host, meeting.port});
+    if (rendezvous.more_hosts.size() + 1 < limits::kEndpointHosts && has_failover()) {
+      rendezvous.more_hosts.push_back({host, rendezvous.port});
     }
   }
   if (detected_.ports.size() < 2) return;
   std::vector<std::string> ports;
   for (const std::uint16_t port : detected_.ports) {
     ports.push_back(format("{}", port));
-    if (port != meeting.port) meeting.more_ports.push_back(port);
+    if (port != rendezvous.port) rendezvous.more_ports.push_back(port);
   }
   entry("ports", join(ports, ", "), "tried in this order");
 }
 
 // Finds out where nodes read the coordinator's address, where it is not the endpoint itself.
-Status MeetingPlanner::plan_place() {
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
+Status RendezvousPlanner::plan_place() {
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
   const std::string* type = checked_.rdzv_conf.find("store_type");
   const std::int64_t port = checked_.rdzv_conf.integer("coordinator_port").value_or(0);
   if (port > 65535) {
     return fail(flags_.input(FlagId::kRdzvConf), format("coordinator_port={} is not a port", port),
                 "give one from 1 to 65535, or none for a free one");
   }
-  meeting.coordinator_port = static_cast<std::uint16_t>(port);
+  rendezvous.coordinator_port = static_cast<std::uint16_t>(port);
   if (type == nullptr || *type == "tcp") {
     if (port == 0 || has_failover()) return {};
     return fail(flags_.input(FlagId::kRdzvConf), "the coordinator listens at the port of --rdzv-endpoint",
@@ -221,18 +222,18 @@ Status MeetingPlanner::plan_place() {
                 format("nodes of the static backend meet at the master's port, not by store_type={}", *type),
                 "leave it out, or give --rdzv-backend=c10d");
   }
-  meeting.path = trim(flags_.text(FlagId::kRdzvEndpoint));
-  if (meeting.path.empty() || meeting.path.ends_with('/')) {
+  rendezvous.path = trim(flags_.text(FlagId::kRdzvEndpoint));
+  if (rendezvous.path.empty() || rendezvous.path.ends_with('/')) {
     return fail(flags_.input(FlagId::kRdzvConf), "nothing says by which file the nodes meet",
                 "name it with --rdzv-endpoint, in a directory that all of them can write, such as /shared/job.meeting");
   }
-  meeting.place = transport::MeetingSettings::Place::kFile;
+  rendezvous.place = transport::RendezvousSettings::Place::kFile;
   return {};
 }
 
 // With c10d, a rank of 0 on the command line means: assign one. It is the default, and command lines for torchrun often
 // give it on all nodes. Such a node gets the lowest free rank.
-Status MeetingPlanner::plan_rank() {
+Status RendezvousPlanner::plan_rank() {
   protocol::JobTerms& terms = plan_.settings.node.terms;
   std::optional<std::int64_t> rank;
   std::string origin = flags_.origin_text(FlagId::kNodeRank);
@@ -259,13 +260,13 @@ Status MeetingPlanner::plan_rank() {
                 "give each node a rank of its own, or raise --nnodes");
   }
   plan_.settings.node.node_rank = static_cast<int>(*rank);
-  if (is_static()) plan_.settings.meeting.is_host = *rank == 0;
+  if (is_static()) plan_.settings.rendezvous.is_host = *rank == 0;
   entry("node rank", format("{}", *rank), origin);
   return {};
 }
 
 // HOST_PORTS is DLRover's variable: the ports of the host that belong to the pod.
-Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
+Result<std::vector<std::uint16_t>> RendezvousPlanner::port_choices() const {
   std::vector<std::uint16_t> ports;
   const std::string text = variable("HOST_PORTS").value_or("");
   if (trim(text).empty()) return ports;
@@ -282,17 +283,17 @@ Result<std::vector<std::uint16_t>> MeetingPlanner::port_choices() const {
   return ports;
 }
 
-Status MeetingPlanner::plan_store() {
+Status RendezvousPlanner::plan_store() {
   store::StoreSettings& store = plan_.settings.store;
   const std::string* admitted = checked_.rdzv_conf.find("store_admits");
   const bool admits_all = admitted != nullptr && *admitted == "all";
   const bool by_worker = variable("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   plan_.settings.worker.use_agent_store = !by_worker;
   if (is_static()) {
-    plan_.settings.meeting.store_at_endpoint = true;
+    plan_.settings.rendezvous.store_at_endpoint = true;
     store = {.kind = StoreKind::kAtEndpoint,
-             .master_addr = plan_.settings.meeting.host,
-             .port = plan_.settings.meeting.port,
+             .master_addr = plan_.settings.rendezvous.host,
+             .port = plan_.settings.rendezvous.port,
              .admits_all = admits_all};
     entry("worker store", format("at the endpoint, given to workers as {}", printable(store.master_addr)), "static");
     return {};
@@ -320,38 +321,38 @@ Status MeetingPlanner::plan_store() {
   return {};
 }
 
-Status MeetingPlanner::plan_secret() {
+Status RendezvousPlanner::plan_secret() {
   auto secret = find_job_secret(checked_.rdzv_conf, flags_, environment_, host_);
   if (!secret) return std::unexpected(std::move(secret.error()));
-  plan_.settings.meeting.secret = std::move(secret->text);
-  if (!plan_.settings.meeting.secret.empty()) entry("secret", "given", secret->origin);
+  plan_.settings.rendezvous.secret = std::move(secret->text);
+  if (!plan_.settings.rendezvous.secret.empty()) entry("secret", "given", secret->origin);
   return plan_munge();
 }
 
 // Munge proves nodes to each other in a Slurm step that meets where Slurm says and has no secret of the user's.
-Status MeetingPlanner::plan_munge() {
+Status RendezvousPlanner::plan_munge() {
   const std::string* wish = checked_.rdzv_conf.find("slurm_auth");
   const bool is_required = wish != nullptr && *wish == "munge";
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
   const bool is_step = !detected_.step.empty() && flags_.is_detected(FlagId::kRdzvEndpoint);
-  if (is_required && (!is_step || !meeting.secret.empty())) {
+  if (is_required && (!is_step || !rendezvous.secret.empty())) {
     return fail(flags_.input(FlagId::kRdzvConf),
                 is_step ? "slurm_auth=munge, and a secret for the job is given, too"
                         : "slurm_auth=munge works only in a Slurm step whose endpoint comes from Slurm",
                 is_step ? "choose one of the two" : "leave it out, or give token_file=");
   }
-  if (!is_step || !meeting.secret.empty() || (wish != nullptr && *wish == "off")) return {};
+  if (!is_step || !rendezvous.secret.empty() || (wish != nullptr && *wish == "off")) return {};
   const std::string* socket = checked_.rdzv_conf.find("munge_socket");
-  meeting.munge = {.step = detected_.step, .socket = socket != nullptr ? *socket : "", .required = is_required};
+  rendezvous.munge = {.step = detected_.step, .socket = socket != nullptr ? *socket : "", .required = is_required};
   entry("node authentication", is_required ? "munge" : "munge, if it answers",
         wish != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : detected_.system);
   return {};
 }
 
 // Whether the job outlives its coordinator's node, by the votes of the others.
-Status MeetingPlanner::plan_failover() {
+Status RendezvousPlanner::plan_failover() {
   const RdzvConf& conf = checked_.rdzv_conf;
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
   const auto is = [&](const char* key, std::string_view value) {
     const std::string* given = conf.find(key);
     return given != nullptr && *given == value;
@@ -379,15 +380,15 @@ Status MeetingPlanner::plan_failover() {
   if (is("on_leave", "end")) rules.on_leave = OnLeave::kEnd;
   if (is("on_leave", "wait")) rules.on_leave = OnLeave::kWait;
   if (is("failover_evidence", "none")) rules.failover_evidence = protocol::JobRules::Evidence::kNone;
-  meeting.refusal_is_proof = rules.failover_evidence != protocol::JobRules::Evidence::kNone;
-  meeting.has_peer_port = true;
-  meeting.peer_port = meeting.coordinator_port;
+  rendezvous.refusal_is_proof = rules.failover_evidence != protocol::JobRules::Evidence::kNone;
+  rendezvous.has_peer_server = true;
+  rendezvous.peer_port = rendezvous.coordinator_port;
   entry("failover", "by more than half of the last round",
         conf.find("failover") != nullptr ? flags_.origin_text(FlagId::kRdzvConf) : "default");
   return {};
 }
 
-void MeetingPlanner::plan_rules() {
+void RendezvousPlanner::plan_rules() {
   const RdzvConf& conf = checked_.rdzv_conf;
   protocol::JobRules& rules = plan_.settings.node.rules;
   rules.last_call_ms = milliseconds("last_call_timeout", milliseconds("lastcall_timeout", rules.last_call_ms));
@@ -406,10 +407,10 @@ void MeetingPlanner::plan_rules() {
   rules.quarantine_ms = milliseconds("keep_out", rules.quarantine_ms);
   rules.job_losses = static_cast<int>(conf.integer("job_losses").value_or(rules.job_losses));
   plan_.settings.node.exit_barrier_ms = milliseconds("exit_barrier", plan_.settings.node.exit_barrier_ms);
-  transport::MeetingSettings& meeting = plan_.settings.meeting;
-  meeting.rejoin_ms = milliseconds("rejoin_timeout", meeting.rejoin_ms);
-  meeting.loss_timeout_ms = loss_timeout_ms(conf);
-  meeting.gives_loss_timeout =
+  transport::RendezvousSettings& rendezvous = plan_.settings.rendezvous;
+  rendezvous.rejoin_ms = milliseconds("rejoin_timeout", rendezvous.rejoin_ms);
+  rendezvous.loss_timeout_ms = loss_timeout_ms(conf);
+  rendezvous.gives_loss_timeout =
       std::ranges::any_of(kLossTimeoutKeys, [&](const char* key) { return conf.integer(key).has_value(); });
   const std::string origin = flags_.is_given(FlagId::kRdzvConf) ? flags_.origin_text(FlagId::kRdzvConf) : "default";
   entry("waits",
@@ -421,26 +422,26 @@ void MeetingPlanner::plan_rules() {
     entry("wait below the minimum", "none after the first round: no other node can come",
           format("{}: a step; --rdzv-conf=join_timeout=SECONDS waits", detected_.system));
   }
-  entry("loss timeout", format("{} s without a message from a node", meeting.loss_timeout_ms / kSecond), origin);
+  entry("loss timeout", format("{} s without a message from a node", rendezvous.loss_timeout_ms / kSecond), origin);
 }
 
 }  // namespace
 
 Status plan_many_nodes(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                        const HostView& host, const detect::Detected& detected, LaunchPlan& plan) {
-  return MeetingPlanner(flags, checked, environment, host, detected, plan).plan();
+  return RendezvousPlanner(flags, checked, environment, host, detected, plan).plan();
 }
 
-void tell_meeting_of_node(run::LaunchSettings& settings) {
-  transport::MeetingSettings& meeting = settings.meeting;
-  meeting.job = settings.worker.run_id;
-  meeting.node_rank = settings.node.node_rank;
-  meeting.node_address = settings.node.address;
-  meeting.max_nodes = settings.node.terms.max_nodes;
+void tell_rendezvous_of_node(run::LaunchSettings& settings) {
+  transport::RendezvousSettings& rendezvous = settings.rendezvous;
+  rendezvous.job = settings.worker.run_id;
+  rendezvous.node_rank = settings.node.node_rank;
+  rendezvous.node_address = settings.node.address;
+  rendezvous.max_nodes = settings.node.terms.max_nodes;
 }
 
-Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
-                                                         const HostView& host) {
+Result<transport::RendezvousSettings> plan_coordinator_only(const ParsedFlags& flags, const Environment& environment,
+                                                            const HostView& host) {
   auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), flags.input(FlagId::kRdzvConf));
   if (!conf) return std::unexpected(std::move(conf.error()));
   if (const std::string* type = conf->find("store_type"); type != nullptr && *type != "tcp") {
@@ -451,12 +452,12 @@ Result<transport::MeetingSettings> plan_coordinator_only(const ParsedFlags& flag
   if (!endpoint) return std::unexpected(std::move(endpoint.error()));
   auto secret = find_job_secret(*conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
-  return transport::MeetingSettings{.alone = false,
-                                    .host = endpoint->host,
-                                    .port = endpoint->port.value_or(kDefaultPort),
-                                    .secret = std::move(secret->text),
-                                    .status_open = flags.on(FlagId::kStatusOpen),
-                                    .loss_timeout_ms = loss_timeout_ms(*conf)};
+  return transport::RendezvousSettings{.alone = false,
+                                       .host = endpoint->host,
+                                       .port = endpoint->port.value_or(kDefaultPort),
+                                       .secret = std::move(secret->text),
+                                       .status_open = flags.on(FlagId::kStatusOpen),
+                                       .loss_timeout_ms = loss_timeout_ms(*conf)};
 }
 
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "rendezvous/transport/discovery.h"
 #include "rendezvous/transport/endpoint_list.h"
 #include "rendezvous/transport/gossip_sender.h"
-#include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
 
 namespace elastic::transport {
@@ -14,10 +14,10 @@ namespace elastic::transport {
 // Finds the coordinator at the endpoint. Each attempt decides again whether this node hosts it, until a coordinator is
 // found: a name may not resolve yet, and the first process to bind the port hosts. If the endpoint has several ports
 // the coordinator listens at the first that is free, and nodes try all of them.
-class EndpointPlace : public MeetingPlace {
+class EndpointDiscovery : public Discovery {
  public:
-  EndpointPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
-                OnHosting on_hosting);
+  EndpointDiscovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own, ToStore to_store,
+                    OnHosting on_hosting);
 
   void find(const Known& known, OnFound on_found) override;
   void keep(Leader leader, Secret secret) override {
@@ -28,9 +28,9 @@ class EndpointPlace : public MeetingPlace {
   std::vector<std::uint16_t> peer_ports() const override;
 
  private:
-  void look(OnFound on_found);
+  void resolve_endpoint(OnFound on_found);
   Way way(Result<std::vector<std::string>> resolved);
-  Way way_to(const MeetingSettings::Host& host, Result<std::vector<std::string>> resolved) const;
+  Way way_to(const RendezvousSettings::Host& host, Result<std::vector<std::string>> resolved) const;
   std::vector<std::string> ways_home(std::vector<std::string> resolved) const;
   void host_if_ours(const Way& way);
   bool open_one();

@@ -1,29 +1,29 @@
-#include "rendezvous/transport/meeting_place.h"
+#include "rendezvous/transport/discovery.h"
 
 #include <utility>
 
-#include "rendezvous/transport/endpoint_place.h"
-#include "rendezvous/transport/file_place.h"
+#include "rendezvous/transport/endpoint_discovery.h"
+#include "rendezvous/transport/file_discovery.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace elastic::transport {
 
-MeetingPlace::MeetingPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
-                           OnHosting on_hosting)
+Discovery::Discovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own, ToStore to_store,
+                     OnHosting on_hosting)
     : loop_(loop),
       settings_(settings),
       to_store_(std::move(to_store)),
       on_hosting_(std::move(on_hosting)),
       own_agent_(own) {}
 
-Status MeetingPlace::open_server(std::uint16_t port) {
+Status Discovery::open_server(std::uint16_t port) {
   // An entry in a file leads to one job.
-  const bool is_one_jobs = settings_.place == MeetingSettings::Place::kFile || settings_.serves_own_job_only;
+  const bool is_one_jobs = settings_.place == RendezvousSettings::Place::kFile || settings_.serves_own_job_only;
   ToStore to_munge;
   if (gate_) {
     to_munge = [this](std::unique_ptr<net::Stream> stream, std::span<const std::uint8_t> bytes) {
-      gate_->take(std::move(stream), bytes);
+      gate_->take_connection(std::move(stream), bytes);
     };
   }
   auto server =
@@ -41,19 +41,18 @@ Status MeetingPlace::open_server(std::uint16_t port) {
   return {};
 }
 
-void MeetingPlace::tell_hosting(CoordinatorServer& here, const std::string& does, const std::string& where,
-                                const std::string& reason) {
+void Discovery::tell_hosting(CoordinatorServer& here, const std::string& does, const std::string& where,
+                             const std::string& reason) {
   log::info("hosting", format("this node {} the coordinator at {}: {}", does, where, reason), {{"port", here.port()}});
   if (on_hosting_ && &here == server_.get()) on_hosting_(here);
 }
 
-std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
-                                                 protocol::AgentId own, MeetingPlace::ToStore to_store,
-                                                 MeetingPlace::OnHosting on_hosting) {
-  if (settings.place == MeetingSettings::Place::kEndpoint) {
-    return std::make_unique<EndpointPlace>(loop, settings, own, std::move(to_store), std::move(on_hosting));
+std::unique_ptr<Discovery> make_discovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own,
+                                          Discovery::ToStore to_store, Discovery::OnHosting on_hosting) {
+  if (settings.place == RendezvousSettings::Place::kEndpoint) {
+    return std::make_unique<EndpointDiscovery>(loop, settings, own, std::move(to_store), std::move(on_hosting));
   }
-  return std::make_unique<FilePlace>(loop, settings, own, std::move(to_store), std::move(on_hosting));
+  return std::make_unique<FileDiscovery>(loop, settings, own, std::move(to_store), std::move(on_hosting));
 }
 
 }  // namespace elastic::transport

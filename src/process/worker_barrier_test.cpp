@@ -1,4 +1,4 @@
-#include "src/process/exit_barrier.h"
+#include "src/process/worker_barrier.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ constexpr int kWorkers = 3;
 // A barrier, and a worker's copy of its socket.
 struct Fixture {
   net::Loop loop;
-  std::unique_ptr<ExitBarrier> gate = std::move(ExitBarrier::make(loop, kWorkers).value());
+  std::unique_ptr<WorkerBarrier> gate = std::move(WorkerBarrier::make(loop, kWorkers).value());
   UniqueFd worker{dup(gate->workers_end())};
 
   void say(std::string_view text) {
@@ -37,7 +37,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("the end gate opens when the last worker is done, by its word or by its end") {
+TEST_CASE("the worker barrier opens when the last worker is done, by its message or by its end") {
   Fixture f;
   f.say("1");
   f.gate->done(0);
@@ -46,7 +46,7 @@ TEST_CASE("the end gate opens when the last worker is done, by its word or by it
   CHECK(f.is_open());
 }
 
-TEST_CASE("the end gate counts nobody twice, and nobody that it does not know") {
+TEST_CASE("the worker barrier counts nobody twice, and nobody that it does not know") {
   Fixture f;
   for (const std::string_view text : {"1", "1", "0", "-1", "3", "99999999999999999999", "", "{}"}) f.say(text);
   CHECK(!f.is_open());
@@ -54,7 +54,7 @@ TEST_CASE("the end gate counts nobody twice, and nobody that it does not know") 
   CHECK(f.is_open());
 }
 
-TEST_CASE("the end gate lets all go when it is opened, and when its owner goes") {
+TEST_CASE("the worker barrier lets all go when it is opened, and when its owner goes") {
   Fixture opened;
   opened.gate->open();
   CHECK(opened.is_open());

@@ -1,4 +1,4 @@
-#include "rendezvous/transport/file_place.h"
+#include "rendezvous/transport/file_discovery.h"
 
 #include <algorithm>
 #include <utility>
@@ -22,17 +22,17 @@ constexpr std::int64_t kEntryResolveMs = 2'000;
 
 }  // namespace
 
-FilePlace::FilePlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
-                     OnHosting on_hosting)
-    : MeetingPlace(loop, settings, own, std::move(to_store), std::move(on_hosting)),
+FileDiscovery::FileDiscovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own,
+                             ToStore to_store, OnHosting on_hosting)
+    : Discovery(loop, settings, own, std::move(to_store), std::move(on_hosting)),
       finding_(loop, settings.path, settings.job),
       keeping_(loop, settings.path, settings.job),
       resolver_(loop),
-      discovery_({.place = finding_.name(),
-                  .process = own,
-                  .host = net::host_name(),
-                  .may_host = settings.is_host != false,
-                  .refusal_is_proof = settings.refusal_is_proof}),
+      search_({.place = finding_.name(),
+               .process = own,
+               .host = net::host_name(),
+               .may_host = settings.is_host != false,
+               .refusal_is_proof = settings.refusal_is_proof}),
       own_(own),
       keeper_(finding_.name()),
       keep_timer_(loop),
@@ -50,73 +50,75 @@ FilePlace::FilePlace(net::Loop& loop, const MeetingSettings& settings, protocol:
 
 // --- Finding the coordinator. ----------------------------------------------------------------------------
 
-void FilePlace::find(const Known& known, OnFound on_found) {
+void FileDiscovery::find(const Known& known, OnFound on_found) {
   stop();
   on_found_ = std::move(on_found);
-  perform(discovery_.find({known.belongs, known.has_met_it}));
+  perform(search_.find({known.belongs, known.has_met_it}));
 }
 
-void FilePlace::stop() {
+void FileDiscovery::stop() {
   ++attempt_;
   on_found_ = nullptr;
   finding_.forget();
 }
 
-void FilePlace::tried(discovery::Tried how) {
+void FileDiscovery::tried(discovery::Tried how) {
   // Each host may have a bridge with the same address, and on this host nobody listens there.
   const bool is_misled = how == discovery::Tried::kRefused && is_own_address_of_another_;
-  perform(discovery_.tried(is_misled ? discovery::Tried::kSilent : how, wall_clock_ms()));
+  perform(search_.tried(is_misled ? discovery::Tried::kSilent : how, wall_clock_ms()));
 }
 
-std::string FilePlace::explain(const std::string& problem) const {
-  return discovery_.explain(problem, wall_clock_ms());
+std::string FileDiscovery::explain(const std::string& problem) const {
+  return search_.explain(problem, wall_clock_ms());
 }
 
-void FilePlace::perform(Discovery::Effects effects) {
-  for (const Discovery::Effect& effect : effects) {
+void FileDiscovery::perform(EntrySearch::Effects effects) {
+  for (const EntrySearch::Effect& effect : effects) {
     std::visit([this](const auto& wanted) { perform(wanted); }, effect);
   }
 }
 
-void FilePlace::perform(const Discovery::Read&) {
-  finding_.read([this](const RegisterAnswer& answer) { perform(discovery_.read(answer, wall_clock_ms())); });
+void FileDiscovery::perform(const EntrySearch::Read&) {
+  finding_.read([this](const RegisterAnswer& answer) { perform(search_.read(answer, wall_clock_ms())); });
 }
 
-void FilePlace::perform(const Discovery::Write& effect) {
+void FileDiscovery::perform(const EntrySearch::Write& effect) {
   has_written_ = true;
   finding_.compare_set(effect.expected, effect.desired,
-                       [this](const RegisterAnswer& answer) { perform(discovery_.written(answer, wall_clock_ms())); });
+                       [this](const RegisterAnswer& answer) { perform(search_.written(answer, wall_clock_ms())); });
 }
 
-void FilePlace::perform(const Discovery::Open&) {
+void FileDiscovery::perform(const EntrySearch::Open&) {
   // A node that has a peer port already begins the job there: it may have to be that very port.
-  CoordinatorServer* const peer_port = here();
-  if (peer_port == nullptr) {
+  CoordinatorServer* const there = here();
+  if (there == nullptr) {
     if (const Status opened = open_server(settings_.coordinator_port); !opened) {
-      return perform(discovery_.not_opened(opened.error().text()));
+      return perform(search_.not_opened(opened.error().text()));
     }
-  } else if (peer_port != server() && peer_port->jobs() > 0) {
-    return perform(discovery_.not_opened("nodes of the job elect a coordinator here"));
+  } else if (there != server() && there->jobs() > 0) {
+    return perform(search_.not_opened("nodes of the job elect a coordinator here"));
   } else {
-    peer_port->be_peer_port(false);
+    there->set_peer_server(false);
   }
   const std::string address = discovery::entry_address(settings_.node_address, net::own_addresses());
-  perform(discovery_.opened({address, here()->port()}, wall_clock_ms()));
+  perform(search_.opened({address, here()->port()}, wall_clock_ms()));
 }
 
-CoordinatorServer* FilePlace::here() const {
+CoordinatorServer* FileDiscovery::here() const {
   if (server() != nullptr) return server();
   return leader_ ? leader_() : nullptr;
 }
 
-void FilePlace::perform(const Discovery::Hosts& effect) { tell_hosting(*here(), "hosts", effect.where, effect.reason); }
-
-void FilePlace::perform(const Discovery::Close&) {
-  if (server() != nullptr) return close_server();
-  here()->be_peer_port(true);
+void FileDiscovery::perform(const EntrySearch::Hosts& effect) {
+  tell_hosting(*here(), "hosts", effect.where, effect.reason);
 }
 
-void FilePlace::perform(const Discovery::Found& effect) {
+void FileDiscovery::perform(const EntrySearch::Close&) {
+  if (server() != nullptr) return close_server();
+  here()->set_peer_server(true);
+}
+
+void FileDiscovery::perform(const EntrySearch::Found& effect) {
   const std::uint16_t port = effect.place.port;
   if (effect.is_own) return found({.addresses = {kLoopback}, .ports = {port}, .home = true});
   resolver_.resolve(effect.place.address, kEntryResolveMs,
@@ -129,50 +131,50 @@ void FilePlace::perform(const Discovery::Found& effect) {
                     });
 }
 
-void FilePlace::in_vain(const std::string& problem) {
+void FileDiscovery::in_vain(const std::string& problem) {
   const std::string why = explain(problem);
   tried(discovery::Tried::kSilent);
   found({.problem = why});
 }
 
-void FilePlace::perform(const Discovery::NotFound& effect) {
+void FileDiscovery::perform(const EntrySearch::NotFound& effect) {
   found({.problem = effect.failure.reason, .hopeless = effect.failure.hopeless});
 }
 
-void FilePlace::found(Way way) {
+void FileDiscovery::found(Way way) {
   finding_.forget();
   if (const OnFound call = std::exchange(on_found_, nullptr)) call(std::move(way));
 }
 
-void FilePlace::perform(const discovery::Tell& effect) {
+void FileDiscovery::perform(const discovery::Tell& effect) {
   using Level = discovery::Tell::Level;
   const log::Level level = effect.level == Level::kDebug  ? log::Level::kDebug
                            : effect.level == Level::kInfo ? log::Level::kInfo
                                                           : log::Level::kWarning;
-  log::tell(level, effect.event, effect.text, Json::object());
+  log::write_event(level, effect.event, effect.text, Json::object());
 }
 
 // --- Keeping the entry. ----------------------------------------------------------------------------------
 
-void FilePlace::keep(Leader leader, Secret secret) {
+void FileDiscovery::keep(Leader leader, Secret secret) {
   leader_ = std::move(leader);
   secret_ = std::move(secret);
-  look();
+  look_at_entry();
 }
 
-void FilePlace::look() {
+void FileDiscovery::look_at_entry() {
   const protocol::LeaseTimes lease{settings_.loss_timeout_ms};
-  keep_timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look(); });
+  keep_timer_.start(std::max(lease.renewal_ms(), kShortestLookMs), [this] { look_at_entry(); });
   if (is_asking_) {
     looks_again_ = true;
     return;
   }
   const auto entry = own_entry();
   if (!entry) return visits_.end_all();
-  perform(keeper_.look(*entry));
+  perform(keeper_.check_entry(*entry));
 }
 
-std::optional<discovery::Entry> FilePlace::own_entry() const {
+std::optional<discovery::Entry> FileDiscovery::own_entry() const {
   const CoordinatorServer* const server = leader_();
   auto entry = server != nullptr ? server->entry(settings_.job) : std::nullopt;
   if (!entry) return {};
@@ -181,18 +183,18 @@ std::optional<discovery::Entry> FilePlace::own_entry() const {
   return entry;
 }
 
-void FilePlace::perform(Keeper::Effects effects) {
+void FileDiscovery::perform(Keeper::Effects effects) {
   for (const Keeper::Effect& effect : effects) {
     std::visit([this](const auto& wanted) { perform(wanted); }, effect);
   }
 }
 
-void FilePlace::perform(const Keeper::Read&) {
+void FileDiscovery::perform(const Keeper::Read&) {
   is_asking_ = true;
   keeping_.read([this](const RegisterAnswer& answer) { heard(keeper_.read(answer, wall_clock_ms())); });
 }
 
-void FilePlace::perform(const Keeper::Write& effect) {
+void FileDiscovery::perform(const Keeper::Write& effect) {
   // The leader may have lost its votes since the file was read, and the job may have ended elsewhere.
   if (!is_withdrawn_ && !own_entry()) return;
   has_written_ = true;
@@ -202,13 +204,13 @@ void FilePlace::perform(const Keeper::Write& effect) {
 }
 
 // One question at a time: a file system may take longer than the pause between two looks.
-void FilePlace::heard(Keeper::Effects effects) {
+void FileDiscovery::heard(Keeper::Effects effects) {
   is_asking_ = false;
   perform(std::move(effects));
-  if (!is_asking_ && !is_withdrawn_ && std::exchange(looks_again_, false)) look();
+  if (!is_asking_ && !is_withdrawn_ && std::exchange(looks_again_, false)) look_at_entry();
 }
 
-void FilePlace::perform(const Keeper::Gossip& effect) {
+void FileDiscovery::perform(const Keeper::Gossip& effect) {
   visit_resolver_.resolve(effect.to.address, kEntryResolveMs,
                           [this, port = effect.to.port](Result<std::vector<std::string>> addresses) {
                             const CoordinatorServer* const server = leader_();
@@ -220,7 +222,7 @@ void FilePlace::perform(const Keeper::Gossip& effect) {
                           });
 }
 
-void FilePlace::withdraw(std::function<void()> done) {
+void FileDiscovery::withdraw(std::function<void()> done) {
   if (!has_written_) return done();
   stop();
   is_withdrawn_ = true;
@@ -230,6 +232,6 @@ void FilePlace::withdraw(std::function<void()> done) {
   perform(keeper_.withdraw(own_));
 }
 
-void FilePlace::perform(const Keeper::Withdrawn&) { std::exchange(on_withdrawn_, nullptr)(); }
+void FileDiscovery::perform(const Keeper::Withdrawn&) { std::exchange(on_withdrawn_, nullptr)(); }
 
 }  // namespace elastic::transport

@@ -1,4 +1,4 @@
-#include "rendezvous/transport/endpoint_place.h"
+#include "rendezvous/transport/endpoint_discovery.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,31 +12,31 @@
 
 namespace elastic::transport {
 
-EndpointPlace::EndpointPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
-                             OnHosting on_hosting)
-    : MeetingPlace(loop, settings, own, std::move(to_store), std::move(on_hosting)),
+EndpointDiscovery::EndpointDiscovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own,
+                                     ToStore to_store, OnHosting on_hosting)
+    : Discovery(loop, settings, own, std::move(to_store), std::move(on_hosting)),
       resolver_(loop),
       list_(loop, settings) {}
 
-void EndpointPlace::find(const Known& known, OnFound on_found) {
+void EndpointDiscovery::find(const Known& known, OnFound on_found) {
   const bool belongs = known.belongs;
   const std::uint64_t attempt = ++attempt_;
   // A node of a round has a peer port, at which it may be elected. A second coordinator beside it would split the
   // votes.
-  may_begin_ = !(belongs && settings_.has_peer_port);
+  may_begin_ = !(belongs && settings_.has_peer_server);
   if (belongs && reached_) first_port_ = *reached_;
   if (!belongs && reached_) first_port_ = port_after(*reached_);
   reached_.reset();
   list_.find_own([this, attempt, on_found = std::move(on_found)]() mutable {
-    if (attempt == attempt_) look(std::move(on_found));
+    if (attempt == attempt_) resolve_endpoint(std::move(on_found));
   });
 }
 
-void EndpointPlace::look(OnFound on_found) {
+void EndpointDiscovery::resolve_endpoint(OnFound on_found) {
   const auto other = lacks_secret() ? std::nullopt : list_.next();
   // This node's own coordinator is reached by loopback, whatever the name resolves to; unless the name may lead to
   // other nodes, too, which have perhaps begun the job.
-  const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_peer_port;
+  const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_peer_server;
   resolver_.resolve(
       other        ? other->name
       : is_at_home ? kLoopback
@@ -47,8 +47,8 @@ void EndpointPlace::look(OnFound on_found) {
       });
 }
 
-MeetingPlace::Way EndpointPlace::way_to(const MeetingSettings::Host& host,
-                                        Result<std::vector<std::string>> resolved) const {
+Discovery::Way EndpointDiscovery::way_to(const RendezvousSettings::Host& host,
+                                         Result<std::vector<std::string>> resolved) const {
   Way out{.ports = host.port == settings_.port ? ports_from(first_port_) : std::vector{host.port},
           .may_begin = false,
           .is_further = true};
@@ -59,12 +59,12 @@ MeetingPlace::Way EndpointPlace::way_to(const MeetingSettings::Host& host,
 
 // Where the name leads to this host and to others, all nodes ask these in one order, so that they meet at the first
 // that is up.
-std::vector<std::string> EndpointPlace::ways_home(std::vector<std::string> resolved) const {
+std::vector<std::string> EndpointDiscovery::ways_home(std::vector<std::string> resolved) const {
   const std::vector<net::Interface> interfaces = net::interfaces();
   const auto is_own = [&](const std::string& address) {
     return is_loopback(address) || !net::interfaces_with(address, interfaces).empty();
   };
-  const bool is_shared = settings_.has_peer_port && !settings_.is_host && std::ranges::any_of(resolved, is_own);
+  const bool is_shared = settings_.has_peer_server && !settings_.is_host && std::ranges::any_of(resolved, is_own);
   if (!is_shared) return {kLoopback};
   std::ranges::sort(resolved);
   std::vector<std::string> out;
@@ -76,12 +76,12 @@ std::vector<std::string> EndpointPlace::ways_home(std::vector<std::string> resol
 }
 
 // Other nodes find the peer port at the endpoint's port if the endpoint names this host.
-std::vector<std::uint16_t> EndpointPlace::peer_ports() const {
+std::vector<std::uint16_t> EndpointDiscovery::peer_ports() const {
   if (const auto port = list_.own_port()) return *port == settings_.port ? ports_from(*port) : std::vector{*port};
   return {};
 }
 
-MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) {
+Discovery::Way EndpointDiscovery::way(Result<std::vector<std::string>> resolved) {
   Way out{.ports = ports_from(first_port_)};
   if (!resolved) out.problem = resolved.error().reason;
   if (resolved) out.addresses = std::move(*resolved);
@@ -95,7 +95,7 @@ MeetingPlace::Way EndpointPlace::way(Result<std::vector<std::string>> resolved) 
   return out;
 }
 
-void EndpointPlace::host_if_ours(const Way& way) {
+void EndpointDiscovery::host_if_ours(const Way& way) {
   const discovery::HostingDecision decision =
       discovery::decide_hosting(hosting_view(settings_, way.addresses, way.problem));
   if (decision.hosting == discovery::Hosting::kAsks) {
@@ -110,7 +110,7 @@ void EndpointPlace::host_if_ours(const Way& way) {
 }
 
 // Opens the coordinator at the first of the endpoint's ports that is free.
-bool EndpointPlace::open_one() {
+bool EndpointDiscovery::open_one() {
   std::string problem;
   for (const std::uint16_t port : ports_from(settings_.port)) {
     const Status opened = open_server(port);
@@ -129,7 +129,7 @@ bool EndpointPlace::open_one() {
 }
 
 // All ports of the endpoint, rotated so that the given one is the first.
-std::vector<std::uint16_t> EndpointPlace::ports_from(std::uint16_t first) const {
+std::vector<std::uint16_t> EndpointDiscovery::ports_from(std::uint16_t first) const {
   std::vector<std::uint16_t> ports{settings_.port};
   ports.insert(ports.end(), settings_.more_ports.begin(), settings_.more_ports.end());
   const auto found = std::ranges::find(ports, first);
@@ -137,7 +137,7 @@ std::vector<std::uint16_t> EndpointPlace::ports_from(std::uint16_t first) const 
   return ports;
 }
 
-std::uint16_t EndpointPlace::port_after(std::uint16_t port) const {
+std::uint16_t EndpointDiscovery::port_after(std::uint16_t port) const {
   const std::vector<std::uint16_t> ports = ports_from(port);
   return ports.size() > 1 ? ports[1] : ports[0];
 }

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/discovery/discovery.h"
+#include "rendezvous/discovery/entry_search.h"
 #include "rendezvous/transport/coordinator_server.h"
-#include "rendezvous/transport/meeting_settings.h"
 #include "rendezvous/transport/munge_gate.h"
+#include "rendezvous/transport/rendezvous_settings.h"
 #include "src/net/loop.h"
 
 namespace elastic::transport {
@@ -22,7 +22,7 @@ inline constexpr std::int64_t kShortestLookMs = 100;
 
 // Discovery: how the nodes of a job find the coordinator, by an endpoint or a file. It also opens the coordinator in
 // this process if this node is to host it.
-class MeetingPlace {
+class Discovery {
  public:
   // Where a coordinator may be.
   struct Way {
@@ -46,9 +46,9 @@ class MeetingPlace {
   using Leader = std::function<CoordinatorServer*()>;
   using Secret = std::function<std::string()>;
 
-  virtual ~MeetingPlace() = default;
-  MeetingPlace(const MeetingPlace&) = delete;
-  MeetingPlace& operator=(const MeetingPlace&) = delete;
+  virtual ~Discovery() = default;
+  Discovery(const Discovery&) = delete;
+  Discovery& operator=(const Discovery&) = delete;
 
   // Looks for the coordinator; `on_found` is called once, in a later turn of the loop, unless stop() comes before.
   virtual void find(const Known& known, OnFound on_found) = 0;
@@ -81,8 +81,8 @@ class MeetingPlace {
 
  protected:
   // `settings` must outlive it. `own` is the agent in this process: coordinators that are opened are on its node.
-  MeetingPlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
-               OnHosting on_hosting);
+  Discovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own, ToStore to_store,
+            OnHosting on_hosting);
   // Opens the coordinator at a port of all addresses; 0 takes a free port. Fails as CoordinatorServer::open does.
   Status open_server(std::uint16_t port);
   // Closes a coordinator that no node knows of.
@@ -96,7 +96,7 @@ class MeetingPlace {
   bool lacks_secret() const { return munge_ != nullptr && munge_->answers() && !munge_->secret(); }
 
   net::Loop& loop_;
-  const MeetingSettings& settings_;
+  const RendezvousSettings& settings_;
 
  private:
   ToStore to_store_;
@@ -108,8 +108,7 @@ class MeetingPlace {
 };
 
 // Makes the kind of discovery that the settings name.
-std::unique_ptr<MeetingPlace> make_meeting_place(net::Loop& loop, const MeetingSettings& settings,
-                                                 protocol::AgentId own, MeetingPlace::ToStore to_store,
-                                                 MeetingPlace::OnHosting on_hosting);
+std::unique_ptr<Discovery> make_discovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own,
+                                          Discovery::ToStore to_store, Discovery::OnHosting on_hosting);
 
 }  // namespace elastic::transport

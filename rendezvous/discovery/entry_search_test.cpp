@@ -1,4 +1,4 @@
-#include "rendezvous/discovery/discovery.h"
+#include "rendezvous/discovery/entry_search.h"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ const Entry kOthers{.incarnation = 77,
 
 // Node 10.0.0.5, whose coordinator listens at port 4000 whenever it is to, and the file.
 struct Node {
-  explicit Node(Discovery::Settings settings = {})
+  explicit Node(EntrySearch::Settings settings = {})
       : discovery({.place = "file /f",
                    .process = 5,
                    .host = "node5",
@@ -32,31 +32,31 @@ struct Node {
                    .refusal_is_proof = settings.refusal_is_proof}) {}
 
   // Everything that follows at once, in words.
-  std::string told(const Discovery::Effects& effects) {
+  std::string told(const EntrySearch::Effects& effects) {
     std::string words;
-    for (const Discovery::Effect& effect : effects) {
+    for (const EntrySearch::Effect& effect : effects) {
       words += std::visit(Overloaded{
-                              [&](const Discovery::Read&) {
+                              [&](const EntrySearch::Read&) {
                                 return told(discovery.read(
                                     file ? RegisterAnswer(*file) : std::unexpected(RegisterFailure{"gone"}), kNow));
                               },
-                              [&](const Discovery::Write& e) {
+                              [&](const EntrySearch::Write& e) {
                                 written = e.desired;
                                 if (loses) return std::string("write; ");
                                 if (file == e.expected) file = e.desired;
                                 return "write; " + told(discovery.written(*file, kNow));
                               },
-                              [&](const Discovery::Open&) {
+                              [&](const EntrySearch::Open&) {
                                 return "open; " + told(discovery.opened({"10.0.0.5", 4000}, kNow));
                               },
-                              [](const Discovery::Hosts& e) { return "hosts " + e.where + ": " + e.reason + "; "; },
-                              [](const Discovery::Close&) { return std::string("close; "); },
-                              [&](const Discovery::Found& e) {
+                              [](const EntrySearch::Hosts& e) { return "hosts " + e.where + ": " + e.reason + "; "; },
+                              [](const EntrySearch::Close&) { return std::string("close; "); },
+                              [&](const EntrySearch::Found& e) {
                                 is_other_host = e.is_other_host;
                                 return endpoint_of(e.place) + (e.is_own ? " own" : "") +
                                        (e.may_begin ? " begins" : "") + "; ";
                               },
-                              [](const Discovery::NotFound& e) { return "none: " + e.failure.reason + "; "; },
+                              [](const EntrySearch::NotFound& e) { return "none: " + e.failure.reason + "; "; },
                               [&](const Tell& e) {
                                 if (e.level == Tell::Level::kWarning) warning = e.text;
                                 return std::string();
@@ -66,7 +66,7 @@ struct Node {
     }
     return words;
   }
-  std::string finds(const Discovery::Known& known = {}) { return told(discovery.find(known)); }
+  std::string finds(const EntrySearch::Known& known = {}) { return told(discovery.find(known)); }
   std::string tried(Tried how) { return told(discovery.tried(how, kNow)); }
   // Tries what it finds, so often.
   void tries(int times, Tried how) {
@@ -76,7 +76,7 @@ struct Node {
     }
   }
 
-  Discovery discovery;
+  EntrySearch discovery;
   std::optional<std::string> file = "";  // not set: it does not answer
   bool loses = false;                    // the answer to a write does not come
   std::string written;
@@ -239,7 +239,7 @@ TEST_CASE("who has begun a job that is over begins none in its place, and one th
   CHECK(node.finds({.has_met_it = true}) == "open; write; 10.0.0.5:4000 own begins; ");
 }
 
-TEST_CASE("a node that stood by takes the place of a job whose processes are gone") {
+TEST_CASE("a node that was on standby begins the job anew where its processes are gone") {
   Node node;
   node.file = entry_text(kOthers);
   node.tries(2, Tried::kRefused);
@@ -300,7 +300,7 @@ struct Leader {
     }
     return words;
   }
-  std::string looks() { return told(keeper.look(own)); }
+  std::string looks() { return told(keeper.check_entry(own)); }
   std::string withdraws() { return told(keeper.withdraw(own.process)); }
 
   EntryKeeper keeper{"file /f"};

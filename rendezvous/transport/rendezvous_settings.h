@@ -21,7 +21,7 @@ struct MungeSettings {
 };
 
 // How the nodes of a job find each other.
-struct MeetingSettings {
+struct RendezvousSettings {
   enum class Place {
     kEndpoint,  // the node that binds the endpoint hosts the coordinator
     kFile,      // an entry in a file says where it is
@@ -49,7 +49,7 @@ struct MeetingSettings {
   std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};   // what says so, as a clause; empty: is_host= in --rdzv-conf
   // Each node can host the coordinator when that is lost, also while its process lives: failover=majority.
-  bool has_peer_port = false;
+  bool has_peer_server = false;
   bool refusal_is_proof = true;      // a refused connection says that no process is there: failover_evidence
   bool serves_own_job_only = false;  // a coordinator in this process rejects other jobs; else it serves them, too
   bool store_at_endpoint = false;    // with static the coordinator and the workers' store have one port
@@ -62,10 +62,10 @@ struct MeetingSettings {
 };
 
 // "host0:29400", "[::1]:29400"; "file /shared/meeting".
-inline std::string endpoint_text(const MeetingSettings& meeting) {
-  if (meeting.place == MeetingSettings::Place::kFile) return format("file {}", printable(meeting.path));
-  const std::size_t more = meeting.more_hosts.size();
-  return with_port(meeting.host, meeting.port) +
+inline std::string endpoint_text(const RendezvousSettings& rendezvous) {
+  if (rendezvous.place == RendezvousSettings::Place::kFile) return format("file {}", printable(rendezvous.path));
+  const std::size_t more = rendezvous.more_hosts.size();
+  return with_port(rendezvous.host, rendezvous.port) +
          (more == 0 ? "" : format(" or {} more host{}", more, more == 1 ? "" : "s"));
 }
 

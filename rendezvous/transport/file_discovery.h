@@ -5,52 +5,52 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/discovery/discovery.h"
+#include "rendezvous/discovery/entry_search.h"
+#include "rendezvous/transport/discovery.h"
 #include "rendezvous/transport/entry_file.h"
 #include "rendezvous/transport/gossip_visits.h"
-#include "rendezvous/transport/meeting_place.h"
 #include "src/net/names.h"
 
 namespace elastic::transport {
 
-// Finds the coordinator by an entry in a file: carries out what discovery::Discovery decides, and
+// Finds the coordinator by an entry in a file: carries out what discovery::EntrySearch decides, and
 // discovery::EntryKeeper as long as the job's leader is in this process.
-class FilePlace : public MeetingPlace {
+class FileDiscovery : public Discovery {
  public:
-  FilePlace(net::Loop& loop, const MeetingSettings& settings, protocol::AgentId own, ToStore to_store,
-            OnHosting on_hosting);
+  FileDiscovery(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own, ToStore to_store,
+                OnHosting on_hosting);
 
   void find(const Known& known, OnFound on_found) override;
   void stop() override;
   void tried(discovery::Tried how) override;
   bool may_be_stale() const override { return true; }
   std::string explain(const std::string& problem) const override;
-  bool has_untried() const override { return discovery_.has_untried(); }
+  bool has_untried() const override { return search_.has_untried(); }
   void keep(Leader leader, Secret secret) override;
   void lead_changes() override {
-    if (leader_ && !is_withdrawn_) keep_timer_.start(0, [this] { look(); });
+    if (leader_ && !is_withdrawn_) keep_timer_.start(0, [this] { look_at_entry(); });
   }
   void withdraw(std::function<void()> done) override;
   bool hangs() const override { return finding_.hangs() || keeping_.hangs(); }
 
  private:
-  using Discovery = discovery::Discovery;
+  using EntrySearch = discovery::EntrySearch;
   using Keeper = discovery::EntryKeeper;
 
-  void perform(Discovery::Effects effects);
-  void perform(const Discovery::Read&);
-  void perform(const Discovery::Write& effect);
-  void perform(const Discovery::Open&);
-  void perform(const Discovery::Hosts& effect);
-  void perform(const Discovery::Close&);
-  void perform(const Discovery::Found& effect);
-  void perform(const Discovery::NotFound& effect);
+  void perform(EntrySearch::Effects effects);
+  void perform(const EntrySearch::Read&);
+  void perform(const EntrySearch::Write& effect);
+  void perform(const EntrySearch::Open&);
+  void perform(const EntrySearch::Hosts& effect);
+  void perform(const EntrySearch::Close&);
+  void perform(const EntrySearch::Found& effect);
+  void perform(const EntrySearch::NotFound& effect);
   static void perform(const discovery::Tell& effect);
   void found(Way way);
   void in_vain(const std::string& problem);
   CoordinatorServer* here() const;
 
-  void look();
+  void look_at_entry();
   std::optional<discovery::Entry> own_entry() const;
   void heard(Keeper::Effects effects);
   void perform(Keeper::Effects effects);
@@ -63,7 +63,7 @@ class FilePlace : public MeetingPlace {
   EntryFile finding_;
   EntryFile keeping_;
   net::Resolver resolver_;
-  Discovery discovery_;
+  EntrySearch search_;
   OnFound on_found_;
   std::uint64_t attempt_ = 0;
   bool is_own_address_of_another_ = false;  // the last place is on another host, and this one has its address, too

@@ -8,12 +8,12 @@
 namespace elastic::run {
 
 // Writes an event to the launcher's log, and so to the file of --events.
-void tell(const events::LogEvent& event);
-void tell(const events::LogEvents& events);
+void write_log(const events::LogEvent& event);
+void write_log(const events::LogEvents& events);
 
 // The event of a job that has not succeeded: its first failure, and the most probable cause.
-void tell_failure(const report::JobReport& report);
+void log_failure(const report::JobReport& report);
 // The event of a launcher that ends with this exit status, so many milliseconds after it began.
-void tell_end(int status, std::int64_t milliseconds);
+void log_end(int status, std::int64_t milliseconds);
 
 }  // namespace elastic::run

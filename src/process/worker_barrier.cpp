@@ -1,4 +1,4 @@
-#include "src/process/exit_barrier.h"
+#include "src/process/worker_barrier.h"
 
 #include <sys/socket.h>
 
@@ -11,34 +11,34 @@
 
 namespace elastic::process {
 
-Result<std::unique_ptr<ExitBarrier>> ExitBarrier::make(net::Loop& loop, int workers) {
+Result<std::unique_ptr<WorkerBarrier>> WorkerBarrier::make(net::Loop& loop, int workers) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return fail_errno("cannot make a socket at which workers wait for each other", errno);
   }
-  return std::unique_ptr<ExitBarrier>(new ExitBarrier(loop, {UniqueFd(ends[0]), UniqueFd(ends[1])}, workers));
+  return std::unique_ptr<WorkerBarrier>(new WorkerBarrier(loop, {UniqueFd(ends[0]), UniqueFd(ends[1])}, workers));
 }
 
-ExitBarrier::ExitBarrier(net::Loop& loop, Ends ends, int workers)
+WorkerBarrier::WorkerBarrier(net::Loop& loop, Ends ends, int workers)
     : workers_(workers),
       ours_(std::move(ends.ours)),
       theirs_(std::move(ends.theirs)),
       watch_(std::make_unique<net::ReadWatch>(loop, ours_.get(), [this] { hear(); })) {}
 
-void ExitBarrier::done(int local_rank) {
+void WorkerBarrier::done(int local_rank) {
   if (local_rank < 0 || local_rank >= workers_) return;
   done_.insert(local_rank);
   if (std::cmp_equal(done_.size(), workers_)) open();
 }
 
-void ExitBarrier::open() {
+void WorkerBarrier::open() {
   watch_.reset();
   ours_ = UniqueFd();
   theirs_ = UniqueFd();
 }
 
 // Each worker sends one message. A message that is not a number was written there by a script, by mistake.
-void ExitBarrier::hear() {
+void WorkerBarrier::hear() {
   std::array<char, 16> text{};
   while (ours_) {
     const ssize_t bytes = recv(ours_.get(), text.data(), text.size(), MSG_DONTWAIT);

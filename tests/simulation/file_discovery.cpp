@@ -1,4 +1,4 @@
-#include "tests/simulation/file_place.h"
+#include "tests/simulation/file_discovery.h"
 
 #include <utility>
 
@@ -9,19 +9,21 @@ namespace elastic::simulation {
 
 using discovery::RegisterAnswer;
 
-FilePlace::FilePlace(Simulation& simulation, Node& node, Server& server, EntryRegister& entries, Handlers handlers)
+FileDiscovery::FileDiscovery(Simulation& simulation, Node& node, Server& server, EntryRegister& entries,
+                             Handlers handlers)
     : simulation_(simulation),
       node_(node),
       server_(server),
       entries_(entries),
       handlers_(std::move(handlers)),
       launch_(node.launch()),
-      discovery_({.place = "the file", .process = node.agent_id(), .host = node.setup().address}),
+      search_({.place = "the file", .process = node.agent_id(), .host = node.setup().address}),
       keeper_("the file") {
   plan_look();
 }
 
-EntryRegister::Done FilePlace::deliver(const std::uint64_t& number, std::function<void(const RegisterAnswer&)> take) {
+EntryRegister::Done FileDiscovery::deliver(const std::uint64_t& number,
+                                           std::function<void(const RegisterAnswer&)> take) {
   return [this, &node = node_, launch = launch_, &number, mine = number,
           take = std::move(take)](const RegisterAnswer& answer) {
     node.in_process(launch, false, [&number, mine, take, answer] {
@@ -32,107 +34,107 @@ EntryRegister::Done FilePlace::deliver(const std::uint64_t& number, std::functio
 
 // --- Finding the coordinator. ----------------------------------------------------------------------------
 
-void FilePlace::find(const Discovery::Known& known) {
+void FileDiscovery::find(const EntrySearch::Known& known) {
   stop();
-  perform(discovery_.find(known));
+  perform(search_.find(known));
 }
 
-void FilePlace::tried(discovery::Tried how) { perform(discovery_.tried(how, simulation_.wall_ms())); }
+void FileDiscovery::tried(discovery::Tried how) { perform(search_.tried(how, simulation_.wall_ms())); }
 
-void FilePlace::perform(const Discovery::Effects& effects) {
-  for (const Discovery::Effect& effect : effects) {
+void FileDiscovery::perform(const EntrySearch::Effects& effects) {
+  for (const EntrySearch::Effect& effect : effects) {
     simulation_.trace().add(effect.index());
     std::visit([this](const auto& wanted) { perform(wanted); }, effect);
   }
 }
 
-void FilePlace::perform(const Discovery::Read&) {
+void FileDiscovery::perform(const EntrySearch::Read&) {
   entries_.read(node_.host(), deliver(attempt_, [this](const RegisterAnswer& answer) {
-                  perform(discovery_.read(answer, simulation_.wall_ms()));
+                  perform(search_.read(answer, simulation_.wall_ms()));
                 }));
 }
 
-void FilePlace::perform(const Discovery::Write& effect) {
+void FileDiscovery::perform(const EntrySearch::Write& effect) {
   has_written_ = true;
   simulation_.invariants().entry_is_replaced(effect.expected);
   entries_.compare_set(node_.host(), effect.expected, effect.desired,
                        deliver(attempt_, [this](const RegisterAnswer& answer) {
-                         perform(discovery_.written(answer, simulation_.wall_ms()));
+                         perform(search_.written(answer, simulation_.wall_ms()));
                        }));
 }
 
-void FilePlace::perform(const Discovery::Open&) {
-  if (!server_.begin_jobs(true)) return perform(discovery_.not_opened("its door is in use"));
-  perform(discovery_.opened({node_.setup().address, static_cast<std::uint16_t>(server_.listener())},
-                            simulation_.wall_ms()));
+void FileDiscovery::perform(const EntrySearch::Open&) {
+  if (!server_.begin_jobs(true)) return perform(search_.not_opened("its door is in use"));
+  perform(
+      search_.opened({node_.setup().address, static_cast<std::uint16_t>(server_.listener())}, simulation_.wall_ms()));
 }
 
-void FilePlace::perform(const Discovery::Close&) { (void)server_.begin_jobs(false); }
+void FileDiscovery::perform(const EntrySearch::Close&) { (void)server_.begin_jobs(false); }
 
-void FilePlace::perform(const Discovery::Found& effect) {
+void FileDiscovery::perform(const EntrySearch::Found& effect) {
   stop();
   handlers_.found(effect);
 }
 
-void FilePlace::perform(const Discovery::NotFound& effect) {
+void FileDiscovery::perform(const EntrySearch::NotFound& effect) {
   stop();
   handlers_.not_found(effect.failure.reason);
 }
 
-void FilePlace::perform(const discovery::Tell& effect) {
+void FileDiscovery::perform(const discovery::Tell& effect) {
   simulation_.trace().add(effect.event);
   if (simulation_.trace().is_read()) simulation_.line(format("node {}: {}", node_.index(), effect.text));
 }
 
 // --- Keeping the entry. ----------------------------------------------------------------------------------
 
-void FilePlace::plan_look() {
+void FileDiscovery::plan_look() {
   const Ms pause_ms = protocol::LeaseTimes{simulation_.setup().loss_timeout_ms}.renewal_ms();
   simulation_.timeline().at(node_.when_shows(node_.local_ms() + pause_ms), [this, &node = node_, launch = launch_] {
     node.in_process(launch, true, [this] {
       plan_look();
-      look();
+      look_at_entry();
     });
   });
 }
 
-void FilePlace::look() {
+void FileDiscovery::look_at_entry() {
   looks_again_ = is_asking_;
   if (is_asking_) return;
   auto entry = withdrawn_ ? std::nullopt : server_.entry();
-  if (entry) perform(keeper_.look(*entry));
+  if (entry) perform(keeper_.check_entry(*entry));
 }
 
-void FilePlace::heard(const Keeper::Effects& effects) {
+void FileDiscovery::heard(const Keeper::Effects& effects) {
   is_asking_ = false;
   perform(effects);
-  if (!is_asking_ && looks_again_) look();
+  if (!is_asking_ && looks_again_) look_at_entry();
 }
 
-void FilePlace::perform(const Keeper::Effects& effects) {
+void FileDiscovery::perform(const Keeper::Effects& effects) {
   for (const Keeper::Effect& effect : effects) {
     simulation_.trace().add(effect.index());
     std::visit([this](const auto& wanted) { perform(wanted); }, effect);
   }
 }
 
-void FilePlace::perform(const Keeper::Read&) {
+void FileDiscovery::perform(const Keeper::Read&) {
   is_asking_ = true;
   entries_.read(node_.host(), deliver(keeping_, [this](const RegisterAnswer& answer) {
                   heard(keeper_.read(answer, simulation_.wall_ms()));
                 }));
 }
 
-void FilePlace::perform(const Keeper::Write& effect) {
+void FileDiscovery::perform(const Keeper::Write& effect) {
   if (!withdrawn_ && !server_.entry()) return;
   has_written_ = is_asking_ = true;
   entries_.compare_set(node_.host(), effect.expected, effect.desired,
                        deliver(keeping_, [this](const RegisterAnswer& answer) { heard(keeper_.written(answer)); }));
 }
 
-void FilePlace::perform(const Keeper::Gossip& effect) { server_.gossip_at(effect.to.port); }
+void FileDiscovery::perform(const Keeper::Gossip& effect) { server_.gossip_at(effect.to.port); }
 
-void FilePlace::withdraw(std::function<void()> done) {
+void FileDiscovery::withdraw(std::function<void()> done) {
   if (!has_written_) return done();
   stop();
   ++keeping_;
@@ -140,6 +142,6 @@ void FilePlace::withdraw(std::function<void()> done) {
   perform(keeper_.withdraw(node_.agent_id()));
 }
 
-void FilePlace::perform(const Keeper::Withdrawn&) { std::exchange(withdrawn_, nullptr)(); }
+void FileDiscovery::perform(const Keeper::Withdrawn&) { std::exchange(withdrawn_, nullptr)(); }
 
 }  // namespace elastic::simulation
