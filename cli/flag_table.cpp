@@ -286,7 +286,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .by_default = "30",
      .metavar = "SECONDS",
      .help = "how long the first round has run before modules are imported for the next",
-     .more = "A round of warm workers that fails sooner makes the job start fresh interpreters from then on."},
+     .more = "A round of warm workers that fails sooner makes the node start fresh interpreters from then on."},
     {.id = FlagId::kProgressPattern,
      .name = "progress-pattern",
      .family = kOurs,
@@ -494,7 +494,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .more =
          "If a signal killed that worker or stopped the job, it is 128 plus the number of the signal. But if the "
          "workers of a job that is stopped all end by themselves with one code other than 0, such as 85, it is that "
-         "one. It is 69 on a node that the check has excluded."},
+         "one. It is 69 on a node that the check has left out, or that is out for a hang."},
 
     // --- Output and logs
     {.id = FlagId::kLogDir,
@@ -866,9 +866,12 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .group = kNodeCheck,
      .metavar = "CMD",
      .help = "with --network-check: your check of this host",
-     .more = "The command is run with /bin/sh -c, once per check, with the workers' environment. It writes each "
-             "finding to stdout as a line of JSON: {\"severity\": \"note\", \"warning\" or \"fatal\", \"what\": "
-             "\"...\"}. A non-zero exit status without such a line is fatal, and so is a run of more than 30 s."},
+     .more =
+         "The command is run with /bin/sh -c, once per check, with the workers' environment. It writes its "
+         "findings to stdout as one line of JSON, the last of which counts: {\"severity\": \"note\", \"warning\" or "
+         "\"fatal\", \"what\": \"...\"}, or a list of these as \"findings\". A non-zero exit status without such a "
+         "line "
+         "is fatal, and so is a run of more than 30 s."},
     {.id = FlagId::kCheckProbe,
      .name = "check-probe",
      .family = kOurs,

@@ -112,16 +112,6 @@ std::optional<Cause> from_kernel(const FailedWorker& worker) {
   }
   const auto xid = worst_xid(worker.kernel_log);
   if (xid && xid->weight == XidWeight::kHardware) return of_xid(*xid);
-  for (const std::string_view line : lines_of(worker.kernel_log)) {
-    if (line.contains("mce: [Hardware Error]") || (line.contains("EDAC") && line.contains(" UE "))) {
-      return Cause{.rule = "host-hardware-error",
-                   .sentence =
-                       "the host's hardware reported an error: remove the node until it has been "
-                       "checked",
-                   .evidence = quote(line, {}),
-                   .source = "kernel log"};
-    }
-  }
   return {};
 }
 

@@ -373,13 +373,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("cause: a machine check of the host") {
-  FailedWorker worker = died("");
-  worker.kernel_log = "x\nEDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0\n";
-  check_cause(worker, "host-hardware-error", "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
-              "kernel log");
-}
-
 TEST_CASE("cause: a bare signal or exit code says at least what it usually means") {
   const auto rule = [](ExitStatus exit) {
     const auto cause = likely_cause(died("some text\n", exit));
