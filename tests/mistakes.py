@@ -45,15 +45,16 @@ MISTAKES = {
                 "    return failure.node_rank != stop.failures.front().node_rank;\n"
                 "  };\n"
                 "  if (mutant::is('b') && std::ranges::any_of(stop.failures, of_another_node)) (void)budgets.restarts.spend();\n"),
-        Mistake("c", "an agent whose workers are stale joins without ending them", AGENT + "lifecycle.cpp",
+        Mistake("c", "an agent whose workers are stale joins without ending them", AGENT + "lifecycle_ending.cpp",
                 "  if (message.why == Rejected::Why::kRoundWentOn) {\n",
                 "  if (message.why == Rejected::Why::kRoundWentOn) {\n"
-                "    if (mutant::is('c')) state_ = State::kIdle;\n"),
+                "    if (mutant::is('c')) state_ = State::kIdle;\n"
+                "    if (mutant::is('c')) return;\n"),
         Mistake("c", "", AGENT + "lifecycle.cpp",
-                "  if (!needs_lease()) return;\n  if (state_ == State::kIdle) return;\n",
+                "  if (!needs_lease()) return;\n",
                 "  if (!needs_lease()) return;\n"
                 "  if (mutant::is('c')) state_ = State::kIdle;\n"
-                "  if (state_ == State::kIdle) return;\n"),
+                "  if (mutant::is('c')) return;\n"),
         Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "round_slots.cpp",
                 "    chosen.push_back(eligible[index]);\n",
                 "    chosen.push_back(eligible[index]);\n"

@@ -115,23 +115,23 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       bindings_(settings.placements),
       store_(loop, settings.store),
       check_(loop, check_settings(settings),
-             {.on_checked = [this](agent::NodeChecked checked) { on(std::move(checked)); },
+             {.on_checked = [this](agent::NodeChecked checked) { on_event(std::move(checked)); },
               .start = [this](const process::Command& command) { return workers_.start_helper(command); },
               .kill = [this] { workers_.kill_helper(); }}),
       progress_(loop, settings.progress, directory, settings.node.local_world_size,
-                [this](const protocol::NodeProgress& made) { on(agent::ProgressMade{made}); }),
+                [this](const protocol::NodeProgress& made) { on_event(agent::ProgressMade{made}); }),
       tuning_(loop, settings.tuning, directory,
               {.last_step = [this]() -> std::optional<tuning::StepSeen> {
                  const auto seen = progress_.last_step();
                  if (!seen) return {};
                  return tuning::StepSeen{.source = seen->source, .step = seen->step, .at_ms = seen->at_ms};
                },
-               .say = [this](protocol::LoaderSays says) { on(agent::LoaderSaid{std::move(says)}); }}),
+               .say = [this](protocol::LoaderSays says) { on_event(agent::LoaderSaid{std::move(says)}); }}),
       output_(loop, settings.output, files, logs,
-              {.on_opened = [this](protocol::RoundNumber round) { on(agent::LogsOpened{round}); },
+              {.on_opened = [this](protocol::RoundNumber round) { on_event(agent::LogsOpened{round}); },
                .on_failed =
                    [this](protocol::RoundNumber round, std::string reason) {
-                     on(agent::LogsFailed{round, std::move(reason)});
+                     on_event(agent::LogsFailed{round, std::move(reason)});
                    },
                .on_read = [this](int local_rank, bool is_err,
                                  std::string_view bytes) { progress_.wrote(local_rank, is_err, bytes); }}),
@@ -150,7 +150,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                      [this] {
                        guardian_is_lost_ = true;
                        if (on_signal_) return on_signal_(0);
-                       on(agent::GuardianLost{parent_});
+                       on_event(agent::GuardianLost{parent_});
                      }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
@@ -158,7 +158,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       own_signals_->read_all();  // it may have signalled the launcher before it ended
                       output_.ended(local_rank);
                       hang_.ended(local_rank);
-                      on(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
+                      on_event(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
                     },
                 .on_helper_exit =
                     [this](ExitStatus status) {
@@ -167,9 +167,9 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                       if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
                     },
                 .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
-                .on_all_gone = [this] { on(agent::AllGone{training_ports(settings_)}); }}),
+                .on_all_gone = [this] { on_event(agent::AllGone{training_ports(settings_)}); }}),
       warm_(loop, {settings.warm, settings.program, settings.node.local_world_size}, workers_, context.cgroup_procs),
-      stacks_(loop, workers_, [this](protocol::NodeStacks told) { on(agent::StacksCollected{std::move(told)}); }),
+      stacks_(loop, workers_, [this](protocol::NodeStacks told) { on_event(agent::StacksCollected{std::move(told)}); }),
       file_timers_(
           loop, settings.file_timers, directory,
           {.stacks = {.start = [this](const process::Command& command) { return workers_.start_onlooker(command); },
@@ -180,14 +180,14 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
             settings.node.rules.hang != protocol::JobRules::Hang::kOff, hang_handlers()),
       coordinator_(
           loop, settings, agent_.link().agent(),
-          {.on_event = [this](agent::AgentEvent event) { on(std::move(event)); },
+          {.on_event = [this](agent::AgentEvent event) { on_event(std::move(event)); },
            .on_hosting = handlers_.on_hosting,
            .on_peer_server = handlers_.on_peer_server,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
                               std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
   if (settings.warm.rules.mode != warm::Mode::kOff) {
     error_files_.emplace(loop, files, [this](protocol::RoundNumber round, int local_rank) {
-      on(agent::ErrorFileWritten{round, local_rank, process::wall_clock_ms()});
+      on_event(agent::ErrorFileWritten{round, local_rank, process::wall_clock_ms()});
     });
   }
   own_signals_ = std::make_unique<process::SignalSource>(
@@ -196,11 +196,11 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
 
 void AgentRunner::begin() {
   write_log(node_event_log_.began());
-  on(agent::Begin{});
+  on_event(agent::Begin{});
 }
 
 // Effects may bring about further events at once, which wait in the queue until the present event is done.
-void AgentRunner::on(agent::AgentEvent event) {
+void AgentRunner::on_event(agent::AgentEvent event) {
   events_.push_back(std::move(event));
   if (deciding_) return;
   deciding_ = true;
@@ -238,7 +238,7 @@ void AgentRunner::perform(const agent::AgentEffect& effect) {
                    log::info("coordinator_link", e.text);
                  },
                  [&](const agent::StartLinkTimer& e) {
-                   link_timer_.start(e.delay_ms, [this] { on(agent::LinkTimerFired{}); });
+                   link_timer_.start(e.delay_ms, [this] { on_event(agent::LinkTimerFired{}); });
                  },
              },
              effect);
@@ -256,13 +256,13 @@ std::optional<Waiting> AgentRunner::waiting() const {
 }
 
 void AgentRunner::narrate(const agent::Event& event) {
-  write_log(node_event_log_.on(event, loop_.now_ms()));
-  if (torch_events_) print_torch(torch_events_->on(event, fine_ms()));
+  write_log(node_event_log_.on_event(event, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->on_event(event, fine_ms()));
 }
 
 void AgentRunner::narrate(const agent::Effect& effect) {
-  write_log(node_event_log_.on(effect, loop_.now_ms()));
-  if (torch_events_) print_torch(torch_events_->on(effect, fine_ms()));
+  write_log(node_event_log_.on_effect(effect, loop_.now_ms()));
+  if (torch_events_) print_torch(torch_events_->on_effect(effect, fine_ms()));
 }
 
 void AgentRunner::tell_torch(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const {
@@ -346,84 +346,85 @@ void AgentRunner::say_death_notice() const {
 }
 
 void AgentRunner::perform(const agent::Effect& effect) {
-  std::visit(Overloaded{
-                 [](const agent::ToCoordinator&) {},  // the link has written it
-                 [&](const agent::CheckNode& e) { check_.perform(e); },
-                 [&](const agent::OpenStore& e) {
-                   tuning_.lead_round(agent_.lifecycle().order());
-                   open_store(e.admits);
-                 },
-                 [&](const agent::CloseStore&) {
-                   give_up_starting();
-                   if (error_files_) error_files_->end_round();
-                   check_.stop();
-                   guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
-                   if (death_notice_) guardian_.set_death_notice({}, {});
-                   if (!guardian_is_lost_) death_notice_.reset();
-                   reporter_.round_ended(agent_.lifecycle().failures());
-                   warm_.round_ended(has_failed());
-                   store_.close();
-                   output_.end_round();
-                   tuning_.end_round(has_failed());
-                   progress_.end_round();
-                   hang_.end_round();
-                   file_timers_.end_round();
-                 },
-                 [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
-                 [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
-                 [&](const agent::PrepareLogs&) { output_.prepare_round(); },
-                 [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
-                 [&](const agent::SignalWorkers& e) {
-                   give_up_starting();
-                   if (!agent_.lifecycle().runs_workers()) file_timers_.end_round();  // they are being stopped
-                   signal_workers(e);
-                 },
-                 [&](const agent::AwaitAllGone&) {
-                   give_up_starting();
-                   workers_.expect_all_gone();
-                 },
-                 [&](const agent::NameSurvivors&) { name_survivors(); },
-                 [&](const agent::FindBackground&) { find_background(); },
-                 [&](const agent::LeaveBackground&) {
-                   workers_.abandon();
-                   guardian_.leave_background();
-                 },
-                 [&](const agent::AbandonWorkers&) { workers_.abandon(); },
-                 [&](const agent::Paused&) {
-                   output_.hide_status();  // the shell is about to use the terminal
-                   guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
-                 },
-                 [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { on(agent::TimerFired{}); }); },
-                 [&](const agent::StopTimer&) { timer_.stop(); },
-                 [&](const agent::Warn&) {},  // narrate() has logged it
-                 [&](const agent::GatherDetails&) {
-                   reporter_.gather_details(*agent_.lifecycle().job_result(), [this](std::string details) {
-                     on(agent::DetailsGathered{std::move(details)});
-                   });
-                 },
-                 [&](const agent::CollectStacks& e) { stacks_.collect(e.collection, agent_.lifecycle().status()); },
-                 [&](const agent::FindCrash& e) {
-                   output_.end_round();
-                   find_first_failure(e.round);
-                 },
-                 [&](const agent::Finish& e) {
-                   tuning_.finish();
-                   warm_.end();
-                   if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
-                   handlers_.finished(e.job_result, e.details);
-                 },
-                 [&](const agent::ReadEvidence& e) { hang_.perform(e); },
-                 [&](const agent::StopEvidence& e) { hang_.perform(e); },
-                 [&](const agent::AwaitDumps& e) {
-                   file_timers_.end_round();  // the round is being stopped
-                   store_.ask_for_dumps();
-                   hang_.perform(e);
-                 },
-                 [&](const agent::TellHang& e) { hang_.perform(e); },
-                 [&](const agent::TellHangOver& e) { hang_.perform(e); },
-                 [&](const agent::HearLoader& e) { tuning_.perform(e); },
-             },
-             effect);
+  std::visit(
+      Overloaded{
+          [](const agent::ToCoordinator&) {},  // the link has written it
+          [&](const agent::CheckNode& e) { check_.perform(e); },
+          [&](const agent::OpenStore& e) {
+            tuning_.lead_round(agent_.lifecycle().order());
+            open_store(e.admits);
+          },
+          [&](const agent::CloseStore&) {
+            give_up_starting();
+            if (error_files_) error_files_->end_round();
+            check_.stop();
+            guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
+            if (death_notice_) guardian_.set_death_notice({}, {});
+            if (!guardian_is_lost_) death_notice_.reset();
+            reporter_.round_ended(agent_.lifecycle().failures());
+            warm_.round_ended(has_failed());
+            store_.close();
+            output_.end_round();
+            tuning_.end_round(has_failed());
+            progress_.end_round();
+            hang_.end_round();
+            file_timers_.end_round();
+          },
+          [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
+          [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
+          [&](const agent::PrepareLogs&) { output_.prepare_round(); },
+          [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
+          [&](const agent::SignalWorkers& e) {
+            give_up_starting();
+            if (!agent_.lifecycle().runs_workers()) file_timers_.end_round();  // they are being stopped
+            signal_workers(e);
+          },
+          [&](const agent::AwaitAllGone&) {
+            give_up_starting();
+            workers_.expect_all_gone();
+          },
+          [&](const agent::NameSurvivors&) { name_survivors(); },
+          [&](const agent::FindBackground&) { find_background(); },
+          [&](const agent::LeaveBackground&) {
+            workers_.abandon();
+            guardian_.leave_background();
+          },
+          [&](const agent::AbandonWorkers&) { workers_.abandon(); },
+          [&](const agent::Paused&) {
+            output_.hide_status();  // the shell is about to use the terminal
+            guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
+          },
+          [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { on_event(agent::TimerFired{}); }); },
+          [&](const agent::StopTimer&) { timer_.stop(); },
+          [&](const agent::Warn&) {},  // narrate() has logged it
+          [&](const agent::GatherDetails&) {
+            reporter_.gather_details(*agent_.lifecycle().job_result(), [this](std::string details) {
+              on_event(agent::DetailsGathered{std::move(details)});
+            });
+          },
+          [&](const agent::CollectStacks& e) { stacks_.collect(e.collection, agent_.lifecycle().status()); },
+          [&](const agent::FindCrash& e) {
+            output_.end_round();
+            find_first_failure(e.round);
+          },
+          [&](const agent::Finish& e) {
+            tuning_.finish();
+            warm_.end();
+            if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
+            handlers_.finished(e.job_result, e.details);
+          },
+          [&](const agent::ReadEvidence& e) { hang_.perform(e); },
+          [&](const agent::StopEvidence& e) { hang_.perform(e); },
+          [&](const agent::AwaitDumps& e) {
+            file_timers_.end_round();  // the round is being stopped
+            store_.ask_for_dumps();
+            hang_.perform(e);
+          },
+          [&](const agent::TellHang& e) { hang_.perform(e); },
+          [&](const agent::TellHangOver& e) { hang_.perform(e); },
+          [&](const agent::HearLoader& e) { tuning_.perform(e); },
+      },
+      effect);
 }
 
 bool AgentRunner::has_failed() const {
@@ -434,7 +435,7 @@ void AgentRunner::find_first_failure(protocol::RoundNumber round) {
   reporter_.find_first_failure(agent_.lifecycle().failures(), settings_.tuning.gives_file,
                                [this, round](const JobReporter::FirstFailure& found) {
                                  tuning_.rank_failed(round, found.memory);
-                                 on(agent::CrashFound{round, found.crash});
+                                 on_event(agent::CrashFound{round, found.crash});
                                });
 }
 
@@ -442,7 +443,7 @@ HangHost::Handlers AgentRunner::hang_handlers() {
   return {.evidence = {.start = [this](const process::Command& command) { return workers_.start_onlooker(command); },
                        .kill = [this](pid_t pid) { workers_.end_onlooker(pid); },
                        .store = [this](int world_size) { return store_.view(world_size); }},
-          .on_event = [this](agent::Event event) { on(std::move(event)); },
+          .on_event = [this](agent::Event event) { on_event(std::move(event)); },
           .tell_progress = [this] { progress_.report_news(); },
           .progress_of = [this](int local_rank) { return progress_.of_worker(local_rank); },
           .hang_is = [this](const std::optional<report::Hang>& hang) { reporter_.hang_is(hang); }};
@@ -462,7 +463,7 @@ bool AgentRunner::ends_job(int signal) const {
 
 void AgentRunner::signalled(int signal, pid_t worker) {
   if (on_signal_ && ends_job(signal)) return on_signal_(signal);
-  on(agent::SignalReceived{signal, worker});
+  on_event(agent::SignalReceived{signal, worker});
 }
 
 // This process is the workers' parent, which they may signal as they would torchrun. All other signals count when they
@@ -503,14 +504,14 @@ void AgentRunner::name_survivors() {
   for (const process::ProcessFacts& facts : workers_.survivors()) {
     names.push_back(process::describe(process::process_facts(facts.pid)));
   }
-  if (!names.empty()) on(agent::SurvivorsNamed{join(names, ", ")});
+  if (!names.empty()) on_event(agent::SurvivorsNamed{join(names, ", ")});
 }
 
 // Processes of a worker that end by themselves do so within a moment of its end, and are not named.
 void AgentRunner::find_background() {
   constexpr std::int64_t kEndsByItselfMs = 100;
   workers_.await_childless(patient_ms(kEndsByItselfMs),
-                           [this] { on(agent::BackgroundFound{background_text(workers_.background())}); });
+                           [this] { on_event(agent::BackgroundFound{background_text(workers_.background())}); });
 }
 
 // "process 4711 (rank 3: aws s3 sync /ckpt s3://b), process 4712 (sleep 60) and 3 more"

@@ -82,7 +82,7 @@ class AgentRunner {
   void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
 
  private:
-  void on(agent::AgentEvent event);
+  void on_event(agent::AgentEvent event);
   void perform(const agent::AgentEffect& effect);
   void perform(const agent::Effect& effect);
   std::optional<Waiting> waiting() const;

@@ -16,9 +16,9 @@ namespace elastic::run {
 void AgentRunner::open_store(const std::string& admits) {
   const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
   if (endpoint) {
-    on(agent::StoreOpened{*endpoint});
+    on_event(agent::StoreOpened{*endpoint});
   } else {
-    on(agent::StoreFailed{endpoint.error().text()});
+    on_event(agent::StoreFailed{endpoint.error().text()});
   }
 }
 
@@ -83,7 +83,7 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
   warn_of_ranks_that_are_not_there(order);
   if (settings_.workers_end_together) {
     const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
-    if (!made) return on(agent::WorkerNotStarted{0, made.error().text()});
+    if (!made) return on_event(agent::WorkerNotStarted{0, made.error().text()});
   }
   restarts_left_ = order.round.max_restarts - order.round.restart_count;
   if (!warm_.may_start(settings_.node.local_world_size)) return start_fresh(order);
@@ -91,7 +91,7 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
   std::vector<process::Command> commands;
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     auto command = worker_command(order, local_rank);
-    if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
+    if (!command) return on_event(agent::WorkerNotStarted{local_rank, command.error().text()});
     commands.push_back(std::move(*command));
   }
   commands_ = std::move(commands);
@@ -102,16 +102,16 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
 void AgentRunner::start_fresh(const agent::StartWorkers& order) {
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     const auto command = worker_command(order, local_rank);
-    if (!command) return on(agent::WorkerNotStarted{local_rank, command.error().text()});
+    if (!command) return on_event(agent::WorkerNotStarted{local_rank, command.error().text()});
     process::BindingRefusal refusal;
     const auto pid = workers_.start(local_rank, *command, &refusal);
     output_.started(local_rank);
     bindings_.started(local_rank, refusal);
-    if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
+    if (!pid) return on_event(agent::WorkerNotStarted{local_rank, pid.error().text()});
     progress_.started(local_rank, *pid);
     hang_.started(local_rank, *pid);
     file_timers_.started(local_rank, *pid);
-    on(agent::WorkerStarted{local_rank, *pid});
+    on_event(agent::WorkerStarted{local_rank, *pid});
     if (local_rank == 0) warm_.round_began(false, restarts_left_, *command, *pid);
   }
   bindings_.warn_of_unbound();
@@ -126,14 +126,14 @@ void AgentRunner::run_commands(const std::vector<pid_t>& warm) {
     if (!warm.empty()) workers_.adopt(local_rank, warm[index]);
     const auto pid = warm.empty() ? workers_.start(local_rank, commands[index]) : Result<pid_t>(warm[index]);
     output_.started(local_rank);
-    if (!pid) return on(agent::WorkerNotStarted{local_rank, pid.error().text()});
+    if (!pid) return on_event(agent::WorkerNotStarted{local_rank, pid.error().text()});
     progress_.started(local_rank, *pid);
     hang_.started(local_rank, *pid);
     file_timers_.started(local_rank, *pid);
-    on(agent::WorkerStarted{.local_rank = local_rank,
-                            .pid = *pid,
-                            .start = start,
-                            .spared_cpu_ms = warm.empty() ? 0 : warm_.spared_cpu_ms()});
+    on_event(agent::WorkerStarted{.local_rank = local_rank,
+                                  .pid = *pid,
+                                  .start = start,
+                                  .spared_cpu_ms = warm.empty() ? 0 : warm_.spared_cpu_ms()});
     if (local_rank == 0) warm_.round_began(!warm.empty(), restarts_left_, commands.front(), *pid);
   }
   reporter_.workers_started(start);

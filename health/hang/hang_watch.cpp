@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "src/base/check.h"
+#include "src/base/overloaded.h"
 
 namespace elastic::hang {
 namespace {
@@ -49,13 +50,20 @@ std::vector<HangEffect> HangWatch::handle(const HangEvent& event, std::int64_t n
   // A clock that goes backwards does not make a wait longer.
   now_ms_ = std::max(now_ms_, now_ms);
   Effects out;
-  std::visit([&](const auto& known) { on(known, out); }, event);
+  std::visit(
+      Overloaded{[&](const RoundBegan& e) { on_round_began(e, out); },
+                 [&](const RoundEnded& e) { on_round_ended(e, out); }, [&](const Beat& e) { on_beat(e, out); },
+                 [&](const InSection& e) { on_in_section(e, out); }, [&](const FactSeen& e) { on_fact_seen(e, out); },
+                 [&](const DiskMoves& e) { on_disk_moves(e, out); }, [&](const Sampled& e) { on_sampled(e, out); },
+                 [&](const Collected& e) { on_collected(e, out); }, [&](const Judged& e) { on_judged(e, out); },
+                 [](const Tick&) {}},
+      event);
   if (state_ != HangState::kIdle) advance(out);
   check_invariants();
   return out;
 }
 
-void HangWatch::on(const RoundBegan&, Effects&) {
+void HangWatch::on_round_began(const RoundBegan&, Effects&) {
   calm();
   state_ = HangState::kStarting;
   phase_ = Phase::kUnknown;
@@ -65,7 +73,7 @@ void HangWatch::on(const RoundBegan&, Effects&) {
   facts_ = {};
 }
 
-void HangWatch::on(const RoundEnded&, Effects&) {
+void HangWatch::on_round_ended(const RoundEnded&, Effects&) {
   calm();
   state_ = HangState::kIdle;
 }
@@ -78,7 +86,7 @@ void HangWatch::calm() {
   samples_ = 0;
 }
 
-void HangWatch::on(const Beat& beat, Effects& out) {
+void HangWatch::on_beat(const Beat& beat, Effects& out) {
   if (state_ == HangState::kIdle) return;
   const std::int64_t silent_ms = now_ms_ - last_ms_;
   const bool is_collecting = state_ == HangState::kCollecting || state_ == HangState::kConfirmed;
@@ -97,11 +105,11 @@ void HangWatch::on(const Beat& beat, Effects& out) {
   has_beat_ = has_been_armed_ = true;
 }
 
-void HangWatch::on(const InSection& seen, Effects&) {
+void HangWatch::on_in_section(const InSection& seen, Effects&) {
   if (state_ != HangState::kIdle) section_ = seen.section;
 }
 
-void HangWatch::on(const FactSeen& seen, Effects&) {
+void HangWatch::on_fact_seen(const FactSeen& seen, Effects&) {
   std::optional<std::int64_t>& since = facts_.at(static_cast<std::size_t>(seen.fact));
   if (!seen.holds) {
     since.reset();
@@ -110,11 +118,11 @@ void HangWatch::on(const FactSeen& seen, Effects&) {
   }
 }
 
-void HangWatch::on(const DiskMoves&, Effects&) {
+void HangWatch::on_disk_moves(const DiskMoves&, Effects&) {
   if (waits_for_alarm(state_) || state_ == HangState::kSuspect) is_stretched_ = true;
 }
 
-void HangWatch::on(const Sampled& sampled, Effects& out) {
+void HangWatch::on_sampled(const Sampled& sampled, Effects& out) {
   if (state_ != HangState::kSuspect || samples_ < 2) return;
   if (sampled.is != Sampled::Is::kMoved) return collect(out);
   again_ms_ = now_ms_ + alarm_->limit.limit_ms;
@@ -123,13 +131,13 @@ void HangWatch::on(const Sampled& sampled, Effects& out) {
   state_ = waiting_state();
 }
 
-void HangWatch::on(const Collected&, Effects& out) {
+void HangWatch::on_collected(const Collected&, Effects& out) {
   if (state_ != HangState::kCollecting || is_judging_) return;
   is_judging_ = true;
   out.push_back(Judge{});
 }
 
-void HangWatch::on(const Judged& judged, Effects&) {
+void HangWatch::on_judged(const Judged& judged, Effects&) {
   if (state_ != HangState::kCollecting || !is_judging_) return;
   const std::int64_t limit_ms = alarm_->limit.limit_ms;
   alarm_.reset();
@@ -152,8 +160,6 @@ void HangWatch::on(const Judged& judged, Effects&) {
   again_ms_ = now_ms_ + (settings_.storage_factor - 1) * limit_ms;
   state_ = waiting_state();
 }
-
-void HangWatch::on(const Tick&, Effects&) {}
 
 std::optional<Limit> HangWatch::limit() const {
   if (state_ == HangState::kIdle) return {};

@@ -165,16 +165,15 @@ class HangWatch {
 
  private:
   using Effects = std::vector<HangEffect>;
-  void on(const RoundBegan&, Effects& out);
-  void on(const RoundEnded&, Effects& out);
-  void on(const Beat& beat, Effects& out);
-  void on(const InSection& seen, Effects& out);
-  void on(const FactSeen& seen, Effects& out);
-  void on(const DiskMoves&, Effects& out);
-  void on(const Sampled& sampled, Effects& out);
-  void on(const Collected&, Effects& out);
-  void on(const Judged& judged, Effects& out);
-  void on(const Tick&, Effects& out);
+  void on_round_began(const RoundBegan&, Effects& out);
+  void on_round_ended(const RoundEnded&, Effects& out);
+  void on_beat(const Beat& beat, Effects& out);
+  void on_in_section(const InSection& seen, Effects& out);
+  void on_fact_seen(const FactSeen& seen, Effects& out);
+  void on_disk_moves(const DiskMoves&, Effects& out);
+  void on_sampled(const Sampled& sampled, Effects& out);
+  void on_collected(const Collected&, Effects& out);
+  void on_judged(const Judged& judged, Effects& out);
 
   // Does what is due by now.
   void advance(Effects& out);

@@ -89,7 +89,7 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
                      if (!lifecycle_.is_dismissed()) out.emplace_back(Link::Log{e.why});
                      to_lifecycle(Detached{e.votes_for_ms}, now_ms, out);
                    },
-                   [&](Link::Deliver& e) { on(e.message, now_ms, out); },
+                   [&](Link::Deliver& e) { deliver(e.message, now_ms, out); },
                    [&](Link::LeaseOver&) {
                      must_be_idle_ = true;
                      to_lifecycle(LeaseOver{}, now_ms, out);
@@ -100,7 +100,7 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
   }
 }
 
-void Agent::on(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
+void Agent::deliver(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
   // The message may be old, and the one before it may have made the node need a lease that is over.
   perform(link_.on_time(owner(), now_ms), now_ms, out);
   if (ended_) return;

@@ -68,7 +68,7 @@ class Agent {
   Link::Owner owner() const;
   void to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& out);
   void perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& out);
-  void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out);
+  void deliver(const protocol::CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out);
   protocol::NodeJoins joins();
 
   Lifecycle lifecycle_;

@@ -21,19 +21,19 @@ bool HangAids::round_ends() {
   return std::exchange(collection_, std::nullopt).has_value();
 }
 
-void HangAids::on(const CollectEvidence& message, Effects& out) {
+void HangAids::collect(const CollectEvidence& message, Effects& out) {
   if (!runs_ || message.round != round_) return;
   collection_ = message.collection;
   out.push_back(ReadEvidence{message});
 }
 
-void HangAids::on(const EvidenceRead& event, Effects& out) {
+void HangAids::send_evidence(const EvidenceRead& event, Effects& out) {
   if (event.round != round_ || event.collection != collection_) return;
   collection_.reset();
   out.push_back(ToCoordinator{NodeEvidence{event.round, event.collection, encode_facts(event.facts)}});
 }
 
-void HangAids::on(const HangTold& message, Effects& out) {
+void HangAids::tell_hang(const HangTold& message, Effects& out) {
   if (message.round != round_) return;
   if (message.what == HangTold::What::kVerdict) is_told_ = true;
   out.push_back(TellHang{message});
@@ -41,14 +41,14 @@ void HangAids::on(const HangTold& message, Effects& out) {
   if (message.what == HangTold::What::kContinues && message.is_stopped && runs_) out.push_back(SignalWorkers{SIGCONT});
 }
 
-void HangAids::on(const HangOver& message, Effects& out) {
+void HangAids::tell_over(const HangOver& message, Effects& out) {
   if (message.round != round_) return;
   if (std::exchange(collection_, std::nullopt)) out.push_back(StopEvidence{});
   is_told_ = false;
   out.push_back(TellHangOver{message});
 }
 
-void HangAids::on(const StopWorkers& message, Effects& out) {
+void HangAids::note_stop(const StopWorkers& message, Effects& out) {
   if (!message.hangs || message.round != round_) return;
   ends_ = true;
   if (is_told_) return;
@@ -59,7 +59,7 @@ void HangAids::on(const StopWorkers& message, Effects& out) {
            "hang_verdict_missing"});
 }
 
-void HangAids::on(const SignsSeen& event, std::int64_t now_ms, Effects& out) {
+void HangAids::see_signs(const SignsSeen& event, std::int64_t now_ms, Effects& out) {
   if (!runs_ || event.round != round_) return;
   const bool tells_disks = event.disks_move && now_ms - disks_told_ms_ >= limits::kProgressReportMs;
   // Facts that still hold are told again, since another coordinator may have taken over.

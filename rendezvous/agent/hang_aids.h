@@ -21,16 +21,16 @@ class HangAids {
   bool round_ends();
 
   // Messages of the coordinator about that round.
-  void on(const protocol::CollectEvidence& message, Effects& out);
-  void on(const protocol::HangTold& message, Effects& out);
-  void on(const protocol::HangOver& message, Effects& out);
+  void collect(const protocol::CollectEvidence& message, Effects& out);
+  void tell_hang(const protocol::HangTold& message, Effects& out);
+  void tell_over(const protocol::HangOver& message, Effects& out);
   // The round is to end for a hang. If the verdict has not come (a session or a coordinator was lost), the user hears
   // that it is missing.
-  void on(const protocol::StopWorkers& message, Effects& out);
+  void note_stop(const protocol::StopWorkers& message, Effects& out);
   // The order to end this round for a hang has come.
   bool ends(protocol::RoundNumber round) const { return ends_ && round_ == round; }
-  void on(const EvidenceRead& event, Effects& out);
-  void on(const SignsSeen& event, std::int64_t now_ms, Effects& out);
+  void send_evidence(const EvidenceRead& event, Effects& out);
+  void see_signs(const SignsSeen& event, std::int64_t now_ms, Effects& out);
 
  private:
   std::optional<protocol::RoundNumber> round_;  // the last one whose workers were started

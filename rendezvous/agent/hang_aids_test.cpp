@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "health/hang/hang_test_support.h"
+#include "src/base/overloaded.h"
 
 namespace elastic::agent {
 namespace {
-
 using namespace protocol;
 
 template <class Message>
@@ -20,12 +20,15 @@ struct Round {
   Round() { aids.round_began(4); }
   Effects on(const auto& event) {
     Effects out;
-    aids.on(event, out);
+    Overloaded{[&](const CollectEvidence& e) { aids.collect(e, out); },
+               [&](const EvidenceRead& e) { aids.send_evidence(e, out); },
+               [&](const HangTold& e) { aids.tell_hang(e, out); }, [&](const HangOver& e) { aids.tell_over(e, out); },
+               [&](const StopWorkers& e) { aids.note_stop(e, out); }}(event);
     return out;
   }
   Effects sees(const HangFacts& facts, bool disks_move = false, RoundNumber round = 4) {
     Effects out;
-    aids.on(SignsSeen{round, facts, disks_move}, now_ms, out);
+    aids.see_signs(SignsSeen{round, facts, disks_move}, now_ms, out);
     return out;
   }
   HangAids aids;

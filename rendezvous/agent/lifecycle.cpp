@@ -3,7 +3,9 @@
 #include <csignal>
 #include <utility>
 
+#include "rendezvous/agent/lifecycle_table.h"
 #include "src/base/check.h"
+#include "src/base/overloaded.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -32,14 +34,23 @@ Lifecycle::Lifecycle(NodeSettings settings)
 Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kEnded) return out;
-  std::visit([&](const auto& alternative) { on(alternative, now_ms, out); }, event);
-  if (state_ != State::kRunning && state_ != State::kSucceeded && hang_.round_ends()) {
-    out.insert(out.begin(), StopEvidence{});
-  }
+  now_ms_ = now_ms;
+  std::visit(Overloaded{[&](const FromCoordinator& from) {
+                          std::visit([&](const auto& message) { run_cell_of(message, out); }, from.message);
+                        },
+                        [&](const auto& one) { run_cell_of(one, out); }},
+             event);
+  if (!has_workers() && hang_.round_ends()) out.insert(out.begin(), StopEvidence{});
   timer_.follow(out, now_ms);
   waits_.follow(waits_for(), is_idle(), now_ms);
   check_invariants(out);
   return out;
+}
+
+template <class Event>
+void Lifecycle::run_cell_of(const Event& event, Effects& out) {
+  const auto& row = std::get<LifecycleRow<Event>>(LifecycleTable::kRows);
+  row.cells.at(static_cast<std::size_t>(state_)).run(*this, event, out);
 }
 
 NodeJoins Lifecycle::joins() const {
@@ -63,7 +74,7 @@ NodeJoins Lifecycle::joins() const {
   if (!dismissed_) facts.job_result = job_result_;
   round_.report(facts);
   facts.error_files_wait = early_.is_over();
-  if (state_ == State::kIdle) facts.false_alarm = rank_of_false_alarm();
+  if (is_idle()) facts.false_alarm = rank_of_false_alarm();
   if (facts.membership == 0) return joins;  // no round yet
   switch (state_) {
     case State::kIdle:
@@ -83,20 +94,10 @@ bool Lifecycle::needs_lease() const {
   // without this node. If the coordinator is elsewhere, even the only node may be replaced. Without a session no
   // coordinator is in this process, as far as is known, though its peer port may be asked.
   if (settings_.hosts_coordinator && !detached_ && round_.place().node_count <= 1) return false;
-  return state_ == State::kPreparing || state_ == State::kRunning || ends_processes();
+  return state_ == State::kPreparing || runs_workers() || ends_processes();
 }
 
-void Lifecycle::on(const FromCoordinator& event, std::int64_t now_ms, Effects& out) {
-  std::visit([&](const auto& message) { on(message, now_ms, out); }, event.message);
-}
-
-void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
-  if (state_ != State::kIdle) {
-    out.push_back(
-        Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.number()),
-             "round_refused"});
-    return;
-  }
+void Lifecycle::prepare_round(const PrepareRound& message, Effects& out) {
   state_ = State::kPreparing;
   departure_ = Departure::kNot;
   round_.begin(message, settings_.local_world_size, out);
@@ -108,38 +109,42 @@ void Lifecycle::on(const PrepareRound& message, std::int64_t, Effects& out) {
   preparation_.begin(message, out);
 }
 
-void Lifecycle::on(const StoreOpened& event, std::int64_t, Effects& out) {
-  if (!preparation_.is_answered_about_this_store() || state_ != State::kPreparing) return;
+void Lifecycle::refuse_round(const PrepareRound& message, Effects& out) {
+  out.push_back(
+      Warn{format("round {} cannot be prepared: round {} has not ended on this node", message.round, round_.number()),
+           "round_refused"});
+}
+
+void Lifecycle::store_opened(const StoreOpened& event, Effects& out) {
+  if (!preparation_.is_answered_about_this_store()) return;
   out.push_back(ToCoordinator{StoreIsOpen{round_.number(), event.endpoint}});
 }
 
-void Lifecycle::on(const StoreFailed& event, std::int64_t, Effects& out) {
-  if (!preparation_.is_answered_about_this_store() || state_ != State::kPreparing) return;
+void Lifecycle::store_failed(const StoreFailed& event, Effects& out) {
+  if (!preparation_.is_answered_about_this_store()) return;
   out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
 }
 
-void Lifecycle::on(const RunCheck& message, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing) return;
+void Lifecycle::run_check(const RunCheck& message, Effects& out) {
   preparation_.check(message.phase);
   out.push_back(CheckNode{message.round, message.phase, message.order});
 }
 
-void Lifecycle::on(const NodeChecked& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || event.round != round_.number()) return;
+void Lifecycle::node_checked(const NodeChecked& event, Effects& out) {
+  if (event.round != round_.number()) return;
   preparation_.check_is_answered();
   out.push_back(ToCoordinator{CheckDone{event.round, event.phase, event.result}});
 }
 
-void Lifecycle::on(const RunWorkers& message, std::int64_t, Effects& out) {
-  // A stop that this node has decided in the meantime stands.
-  if (state_ != State::kPreparing || message.round != round_.number()) return;
+void Lifecycle::run_workers(const RunWorkers& message, Effects& out) {
+  if (message.round != round_.number()) return;
   preparation_.run_with(message.store);
   start_if_ready(out);
 }
 
 void Lifecycle::start_if_ready(Effects& out) {
   const StoreEndpoint* store = preparation_.ready();
-  if (state_ != State::kPreparing || store == nullptr) return;
+  if (store == nullptr) return;
   state_ = State::kRunning;
   round_.start();
   hang_.round_began(round_.number());
@@ -148,27 +153,32 @@ void Lifecycle::start_if_ready(Effects& out) {
   if (preparation_.has_logs() && another_may_come) out.push_back(StartTimer{kPrepareLogsMs});
 }
 
-void Lifecycle::on(const LogsOpened& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || !preparation_.awaits_logs() || event.round != round_.number()) return;
+void Lifecycle::logs_opened(const LogsOpened& event, Effects& out) {
+  if (!preparation_.awaits_logs() || event.round != round_.number()) return;
   preparation_.logs_are_open();
   out.push_back(StopTimer{});
   start_if_ready(out);
 }
 
-void Lifecycle::on(const LogsFailed& event, std::int64_t, Effects& out) {
-  if (state_ != State::kPreparing || !preparation_.awaits_logs() || event.round != round_.number()) return;
+void Lifecycle::logs_failed(const LogsFailed& event, Effects& out) {
+  if (!preparation_.awaits_logs() || event.round != round_.number()) return;
   out.push_back(StopTimer{});
   out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
 }
 
-void Lifecycle::on(const WorkerStarted& event, std::int64_t, Effects&) { round_.started(event); }
+void Lifecycle::timer_fired_preparing(const TimerFired&, Effects& out) {
+  if (!preparation_.awaits_logs()) return;
+  preparation_.give_up_logs();
+  out.push_back(GiveUpLogs{});
+  start_if_ready(out);
+}
 
-void Lifecycle::on(const WorkerNotStarted& event, std::int64_t, Effects& out) {
+void Lifecycle::worker_not_started(const WorkerNotStarted& event, Effects& out) {
   out.push_back(ToCoordinator{
       NodeCannotRun{round_.number(), format("local rank {} was not started: {}", event.local_rank, event.reason)}});
 }
 
-void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
+void Lifecycle::note_exit(const WorkerExited& event, bool stops, Effects& out) {
   // While a worker is left alone the others have got SIGTERM and nothing else.
   const bool was_killed = event.exit.signal != 0 && event.exit.signal != SIGTERM && !kill_ladder_.has_killed();
   const auto spared = early_.spared();
@@ -176,8 +186,13 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
   if (explains) out.push_back(SignalWorkers{.signal = SIGTERM, .only = spared});
   const bool has_failed_first =
       explains || (!event.exit.success() && !kill_ladder_.has_killed() && early_.failed(event.local_rank));
-  round_.exited(event, state_ != State::kRunning && !has_failed_first);
-  if (state_ != State::kRunning) return;
+  round_.exited(event, stops && !has_failed_first);
+}
+
+void Lifecycle::worker_exited_stopping(const WorkerExited& event, Effects& out) { note_exit(event, true, out); }
+
+void Lifecycle::worker_exited_running(const WorkerExited& event, Effects& out) {
+  note_exit(event, false, out);
   if (event.exit.success()) {
     if (!round_.all_have_ended()) return;
     state_ = State::kSucceeded;
@@ -190,8 +205,8 @@ void Lifecycle::on(const WorkerExited& event, std::int64_t, Effects& out) {
   out.push_back(ToCoordinator{WorkerFailed{round_.number(), *round_.cause()}});
 }
 
-void Lifecycle::on(const ErrorFileWritten& event, std::int64_t, Effects& out) {
-  if (state_ != State::kRunning || event.round != round_.number() || !round_.runs(event.local_rank)) return;
+void Lifecycle::error_file_written(const ErrorFileWritten& event, Effects& out) {
+  if (event.round != round_.number() || !round_.runs(event.local_rank)) return;
   if (!early_.written(event.local_rank, round_.has_company(event.local_rank))) return;
   round_.stops_for_error_file(event.local_rank, event.wall_ms);
   // The coordinator hears of it first: workers of other nodes fail as soon as those of this node are gone.
@@ -200,71 +215,41 @@ void Lifecycle::on(const ErrorFileWritten& event, std::int64_t, Effects& out) {
   stop(SIGTERM, Cause::kOurs, out);
 }
 
-void Lifecycle::on(const StopWorkers& message, std::int64_t now_ms, Effects& out) {
-  if (message.round != round_.number()) return;
-  hang_.on(message, out);
-  if (message.hangs && state_ == State::kStopping) return hurry_for_hang(now_ms, out);
-  // A node that is done has to keep its store until the others' workers have seen its key.
-  const bool may_have_store = message.dumps && state_ == State::kSucceeded;
-  if (!message.hangs || (state_ != State::kRunning && !may_have_store)) {
-    return stop(SIGTERM, Cause::kOthersOrder, out);
-  }
-  state_ = State::kStopping;
-  kill_ladder_.begin_of_hang(message, settings_.shutdown_timeout_ms, out);
-}
-
-void Lifecycle::on(const DumpsAwaited& event, std::int64_t, Effects& out) {
-  if (event.round == round_.number() && ends_processes()) kill_ladder_.dumps_awaited(out);
-}
-
-void Lifecycle::on(const Detached& event, std::int64_t, Effects& out) {
+void Lifecycle::detach(const Detached& event, Effects&) {
   detached_ = true;
   votes_for_ms_ = event.votes_for_ms;
   waits_.forget_news();
+}
+
+void Lifecycle::detach_idle(const Detached& event, Effects& out) {
+  detach(event, out);
   leave_unasked(out);
 }
 
-void Lifecycle::on(const Attached&, std::int64_t, Effects& out) {
-  if (detached_ && state_ == State::kIdle && votes_for_ms_) out.push_back(StopTimer{});
+void Lifecycle::attach(const Attached&, Effects& out) {
   detached_ = false;
   votes_for_ms_.reset();
   // The coordinator may not have got the earlier message.
   if (leaving_.has_come() && !job_result_) out.push_back(ToCoordinator{leaving_.message()});
-  if (state_ == State::kSucceeded && waits_to_leave()) ask_to_leave(out);
 }
 
-void Lifecycle::on(const LeaseOver&, std::int64_t, Effects& out) {
+void Lifecycle::attach_idle(const Attached& event, Effects& out) {
+  if (detached_ && votes_for_ms_) out.push_back(StopTimer{});
+  attach(event, out);
+}
+
+void Lifecycle::attach_succeeded(const Attached& event, Effects& out) {
+  attach(event, out);
+  if (waits_to_leave()) ask_to_leave(out);
+}
+
+void Lifecycle::end_with_lease(const LeaseOver&, Effects& out) {
   if (!needs_lease()) return;
-  if (state_ == State::kIdle) return;
   out.push_back(
       Warn{"no message from the coordinator for longer than the lease: killing the workers, "
            "because other nodes may have taken over their ranks",
            "lease_over"});
   kill_round(out);
-}
-
-void Lifecycle::on(const Rejected& message, std::int64_t, Effects& out) {
-  if (job_result_) {
-    // A coordinator that rejects this node does not need its job result.
-    dismissed_ = true;
-    if (!nothing_left_ && !awaiting_background_) kill_round(out);
-    return finish_if_done(out);
-  }
-  if (waits_to_leave()) return depart(out);
-  if (message.why == Rejected::Why::kRoundWentOn) {
-    if (state_ == State::kIdle) return;
-    out.push_back(Warn{format("the job continued without this node; killing its workers of round {}", round_.number()),
-                       "round_went_on"});
-    return kill_round(out);
-  }
-  // A node that is to come again later is out of its round, too, and joins with no process of that left.
-  if (state_ != State::kIdle) kill_round(out);
-  if (message.retry_ms) return;
-  end({.outcome = JobResult::Outcome::kFailed,
-       .reason = message.reason,
-       .round = round_.number(),
-       .is_unhealthy = message.why == Rejected::Why::kEvicted},
-      out);
 }
 
 }  // namespace elastic::agent

@@ -23,12 +23,8 @@
 
 namespace elastic::agent {
 
-// One node's life: joins, runs the workers of a round, stops them, waits for the next, ends.
-//
-//   idle --PrepareRound--> preparing --RunWorkers--> running --all exit 0--> succeeded
-//    ^                         |                        | failure, StopWorkers    |
-//    |                         +------> stopping <------+-------------------------+
-//    +----------all gone----------------- |            any --EndJob--> ending --all gone--> ended
+// One node's life: joins, runs the workers of a round, stops them, waits for the next, ends. lifecycle_table.h has its
+// states, and what it does on each event in each of them.
 //
 // Stopping is SIGTERM to every process group, then SIGKILL when the shutdown timeout is over; it ends when no process
 // that a worker started is left. Processes that SIGKILL does not end are named 1 s later, and the node goes on without
@@ -68,65 +64,90 @@ class Lifecycle {
   void set_hosts_coordinator(bool hosts) { settings_.hosts_coordinator = hosts; }
 
  private:
+  friend struct LifecycleTable;
   friend struct LifecycleBreaker;  // a test's
 
   enum class State { kIdle, kPreparing, kRunning, kSucceeded, kStopping, kEnding, kEnded };
+  template <class Event>
+  void run_cell_of(const Event& event, Effects& out);
 
-  void on(const Begin&, std::int64_t, Effects&) {}  // the agent joins by itself
-  void on(const NodeChecked& event, std::int64_t now_ms, Effects& out);
-  void on(const Detached&, std::int64_t now_ms, Effects& out);
-  void on(const Attached&, std::int64_t now_ms, Effects& out);
-  void on(const LeaseOver&, std::int64_t now_ms, Effects& out);
-  void on(const GivenUp& event, std::int64_t now_ms, Effects& out);
-  void on(const FromCoordinator& event, std::int64_t now_ms, Effects& out);
-  void on(const StoreOpened& event, std::int64_t now_ms, Effects& out);
-  void on(const StoreFailed& event, std::int64_t now_ms, Effects& out);
-  void on(const LogsOpened& event, std::int64_t now_ms, Effects& out);
-  void on(const LogsFailed& event, std::int64_t now_ms, Effects& out);
-  void on(const WorkerStarted& event, std::int64_t now_ms, Effects& out);
-  void on(const WorkerNotStarted& event, std::int64_t now_ms, Effects& out);
-  void on(const WorkerExited& event, std::int64_t now_ms, Effects& out);
-  void on(const ErrorFileWritten& event, std::int64_t now_ms, Effects& out);
-  void on(const AllGone& event, std::int64_t now_ms, Effects& out);
-  void on(const TimerFired&, std::int64_t now_ms, Effects& out);
-  void on(const SignalReceived& event, std::int64_t now_ms, Effects& out);
-  void on(const GuardianLost& event, std::int64_t now_ms, Effects& out);
-  void on(const SurvivorsNamed& event, std::int64_t now_ms, Effects& out);
-  void on(const BackgroundFound& event, std::int64_t now_ms, Effects& out);
-  void on(const DetailsGathered& event, std::int64_t now_ms, Effects& out);
-  void on(const CrashFound& event, std::int64_t now_ms, Effects& out);
-  void on(const ProgressMade& event, std::int64_t now_ms, Effects& out);
-  void on(const StacksCollected& event, std::int64_t now_ms, Effects& out);
-  void on(const EvidenceRead& event, std::int64_t, Effects& out) { hang_.on(event, out); }
-  void on(const DumpsAwaited& event, std::int64_t now_ms, Effects& out);
-  void on(const LoaderSaid& event, std::int64_t, Effects& out);
-  void on(const SignsSeen& event, std::int64_t now_ms, Effects& out) { hang_.on(event, now_ms, out); }
-
-  void on(const protocol::PrepareRound& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::RunWorkers& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::StopWorkers& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::EndJob& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::RunCheck& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::Dismiss& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::Rejected& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::AreYouThere&, std::int64_t, Effects&) {}  // the link has answered it
-  void on(const protocol::Resigned&, std::int64_t, Effects&) {}     // the link connects again
-  void on(const protocol::NextRound&, std::int64_t, Effects&) {}    // the link has answered
-  void on(const protocol::Awaiting& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::LeaveJob& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::StacksWanted& message, std::int64_t now_ms, Effects& out);
-  void on(const protocol::CollectEvidence& message, std::int64_t, Effects& out) { hang_.on(message, out); }
-  void on(const protocol::HangTold& message, std::int64_t, Effects& out) { hang_.on(message, out); }
-  void on(const protocol::HangOver& message, std::int64_t, Effects& out) { hang_.on(message, out); }
-  void on(const protocol::KeepState& message, std::int64_t, Effects&) { round_.keep(message); }
-  void on(const protocol::LoaderTold& message, std::int64_t, Effects& out);
+  // --- The cells of the table. ---
+  void prepare_round(const protocol::PrepareRound& message, Effects& out);
+  void refuse_round(const protocol::PrepareRound& message, Effects& out);
+  void run_check(const protocol::RunCheck& message, Effects& out);
+  void run_workers(const protocol::RunWorkers& message, Effects& out);
+  void note_order_to_stop(const protocol::StopWorkers& message, Effects& out);
+  void stop_on_order(const protocol::StopWorkers& message, Effects& out);
+  void stop_running_on_order(const protocol::StopWorkers& message, Effects& out);
+  void stop_succeeded_on_order(const protocol::StopWorkers& message, Effects& out);
+  void hurry_on_order(const protocol::StopWorkers& message, Effects& out);
+  void end_idle(const protocol::EndJob& message, Effects& out);
+  void end_round(const protocol::EndJob& message, Effects& out);
+  void end_succeeded(const protocol::EndJob& message, Effects& out);
+  void end_stopping(const protocol::EndJob& message, Effects& out);
+  void hear_result_again(const protocol::EndJob& message, Effects& out);
+  void be_dismissed(const protocol::Dismiss& message, Effects& out);
+  void be_rejected_idle(const protocol::Rejected& message, Effects& out);
+  void be_rejected_in_round(const protocol::Rejected& message, Effects& out);
+  void be_rejected_ending(const protocol::Rejected& message, Effects& out);
+  void leave_on_order(const protocol::LeaveJob& message, Effects& out);
+  void note_awaited(const protocol::Awaiting& message, Effects& out);
+  void keep_state(const protocol::KeepState& message, Effects&) { round_.keep(message); }
+  void collect_stacks(const protocol::StacksWanted& message, Effects& out);
+  void collect_evidence(const protocol::CollectEvidence& message, Effects& out) { hang_.collect(message, out); }
+  void tell_hang(const protocol::HangTold& message, Effects& out) { hang_.tell_hang(message, out); }
+  void tell_hang_over(const protocol::HangOver& message, Effects& out) { hang_.tell_over(message, out); }
+  void hear_loader(const protocol::LoaderTold& message, Effects& out);
+  void detach(const Detached& event, Effects& out);
+  void detach_idle(const Detached& event, Effects& out);
+  void attach(const Attached& event, Effects& out);
+  void attach_idle(const Attached& event, Effects& out);
+  void attach_succeeded(const Attached& event, Effects& out);
+  void end_with_lease(const LeaseOver&, Effects& out);
+  void give_up(const GivenUp& event, Effects& out);
+  void give_up_round(const GivenUp& event, Effects& out);
+  void store_opened(const StoreOpened& event, Effects& out);
+  void store_opened_late(const StoreOpened&, Effects&) { preparation_.is_answered_about_this_store(); }
+  void store_failed(const StoreFailed& event, Effects& out);
+  void store_failed_late(const StoreFailed&, Effects&) { preparation_.is_answered_about_this_store(); }
+  void logs_opened(const LogsOpened& event, Effects& out);
+  void logs_failed(const LogsFailed& event, Effects& out);
+  void node_checked(const NodeChecked& event, Effects& out);
+  void worker_started(const WorkerStarted& event, Effects&) { round_.started(event); }
+  void worker_not_started(const WorkerNotStarted& event, Effects& out);
+  void worker_exited_running(const WorkerExited& event, Effects& out);
+  void worker_exited_stopping(const WorkerExited& event, Effects& out);
+  void error_file_written(const ErrorFileWritten& event, Effects& out);
+  void progress_made(const ProgressMade& event, Effects& out);
+  void signs_seen(const SignsSeen& event, Effects& out) { hang_.see_signs(event, now_ms_, out); }
+  void evidence_read(const EvidenceRead& event, Effects& out) { hang_.send_evidence(event, out); }
+  void stacks_collected(const StacksCollected& event, Effects& out);
+  void loader_said(const LoaderSaid& event, Effects& out);
+  void signal_received(const SignalReceived& event, Effects& out);
+  void guardian_lost(const GuardianLost& event, Effects& out);
+  void dumps_awaited(const DumpsAwaited& event, Effects& out);
+  void survivors_named(const SurvivorsNamed& event, Effects& out) { kill_ladder_.named(event.text, out); }
+  void all_gone_stopping(const AllGone& event, Effects& out);
+  void all_gone_ending(const AllGone& event, Effects& out);
+  void crash_found(const CrashFound& event, Effects& out);
+  void background_found(const BackgroundFound& event, Effects& out);
+  void details_gathered(const DetailsGathered& event, Effects& out) { details_.gathered(event.text, out); }
+  void timer_fired_idle(const TimerFired&, Effects& out);
+  void timer_fired_preparing(const TimerFired&, Effects& out);
+  void timer_fired_running(const TimerFired&, Effects& out) { out.push_back(PrepareLogs{}); }
+  void timer_fired_succeeded(const TimerFired&, Effects& out);
+  void timer_fired_stopping(const TimerFired&, Effects& out);
+  void timer_fired_ending(const TimerFired&, Effects& out);
 
   // Starts the workers if the coordinator has ordered that and their log files are open.
   void start_if_ready(Effects& out);
-  // Begins to stop the round with this signal; does nothing if that has begun already.
+  // Begins to stop the round with this signal.
   void stop(int signal, SignalWorkers::Cause cause, Effects& out);
+  // The same for a round that hangs.
+  void stop_hang(const protocol::StopWorkers& message, Effects& out);
   // Signals all processes of the round and waits for their end.
   void kill_ladder(int signal, SignalWorkers::Cause cause, Effects& out);
+  // Kills the processes of the round at once: other nodes may have been given their ranks.
   void kill_round(Effects& out);
   // The worker whose error file has stopped the round is signalled like the others.
   void stop_spared(int signal, SignalWorkers::Cause cause, Effects& out);
@@ -138,9 +159,15 @@ class Lifecycle {
   void tell_left_behind(Effects& out);
   // No process of the round is left, or none that the node waits for.
   void gone(Effects& out);
+  // A worker of the round has ended. `stops`: not while the round runs.
+  void note_exit(const WorkerExited& event, bool stops, Effects& out);
   // The round was stopped because a worker failed here in a way that may come again in the next round.
   bool may_have_crashed() const;
+  // The first job result has come.
+  void hear_result(const protocol::JobResult& job_result, Effects& out);
+  // The job is over for this node without a message from the coordinator.
   void end(protocol::JobResult job_result, Effects& out);
+  void end_rejected(const protocol::Rejected& message, Effects& out);
   // All workers have succeeded, and so has the job: ends what they have left running.
   void end_well(Effects& out);
   void finish_if_done(Effects& out);
@@ -157,13 +184,14 @@ class Lifecycle {
   void depart(Effects& out);
   protocol::JobResult stopped_by_order() const;
   // Leaves workers that are being stopped already no more time than this.
-  void hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out);
-  // A worker has failed here, and then the order has come to end the round for a hang: the workers that hang here are
-  // ended as on the other nodes.
-  void hurry_for_hang(std::int64_t now_ms, Effects& out);
+  void hurry(std::int64_t longest_ms, Effects& out);
 
+  // A round was ordered, and is not being stopped.
+  bool is_in_round() const { return state_ == State::kPreparing || has_workers(); }
+  bool has_workers() const { return runs_workers() || state_ == State::kSucceeded; }
+  bool is_stopping() const { return state_ == State::kStopping || state_ == State::kEnding; }
   // Processes of a round are being ended, or the node lingers after that.
-  bool ends_processes() const { return state_ == State::kStopping || (state_ == State::kEnding && !nothing_left_); }
+  bool ends_processes() const { return is_stopping() && !nothing_left_; }
   NodeWaits::For waits_for() const;
   NodeActivity activity() const;
   std::string why_stopping() const;
@@ -171,6 +199,7 @@ class Lifecycle {
   void check_invariants(const Effects& out) const;
 
   NodeSettings settings_;
+  std::int64_t now_ms_ = 0;  // of the present event
   State state_ = State::kIdle;
   NodeRound round_;
   Preparation preparation_;  // valid while state_ is kPreparing

@@ -11,43 +11,93 @@ using namespace protocol;
 
 using Cause = SignalWorkers::Cause;
 
-void Lifecycle::on(const EndJob& message, std::int64_t, Effects& out) {
-  if (!job_result_ && settings_.shares_details && round_.is_cause_of(message.job_result)) details_.want();
-  if (job_result_ && message.job_result.round > job_result_->round) {
+void Lifecycle::hear_result(const JobResult& job_result, Effects& out) {
+  if (settings_.shares_details && round_.is_cause_of(job_result)) details_.want();
+  if (!details_.are_missing()) out.push_back(ToCoordinator{JobResultHeard{details_.own()}});
+  job_result_ = job_result;
+  // A job result that only answers this node's leaving is of no use to other nodes.
+  const bool leaves = leaving_.has_come() && !settings_.hosts_coordinator;
+  if (leaves && job_result_->outcome == JobResult::Outcome::kStopped) dismissed_ = true;
+}
+
+void Lifecycle::hear_result_again(const EndJob& message, Effects& out) {
+  if (message.job_result.round > job_result_->round) {
     // The job has gone on without this node, under a coordinator that did not know its job result.
     job_result_ = message.job_result;
     details_.superseded();
   }
   if (!details_.are_missing()) out.push_back(ToCoordinator{JobResultHeard{details_.own()}});
-  if (job_result_) return;
-  job_result_ = message.job_result;
-  // A job result that only answers this node's leaving is of no use to other nodes.
-  const bool leaves = leaving_.has_come() && !settings_.hosts_coordinator;
-  if (leaves && job_result_->outcome == JobResult::Outcome::kStopped) dismissed_ = true;
-  if (state_ == State::kIdle) {
-    state_ = State::kEnding;
-    nothing_left_ = true;
-    if (!dismissed_) details_.gather(out);
-    return finish_if_done(out);
-  }
-  if (state_ == State::kSucceeded && job_result_->outcome == JobResult::Outcome::kSucceeded) return end_well(out);
-  const bool stopping = state_ == State::kStopping;
+}
+
+void Lifecycle::end_idle(const EndJob& message, Effects& out) {
+  hear_result(message.job_result, out);
   state_ = State::kEnding;
-  if (!stopping) return kill_ladder(SIGTERM, Cause::kOthersOrder, out);
+  nothing_left_ = true;
+  if (!dismissed_) details_.gather(out);
+  finish_if_done(out);
+}
+
+void Lifecycle::end_round(const EndJob& message, Effects& out) {
+  hear_result(message.job_result, out);
+  state_ = State::kEnding;
+  kill_ladder(SIGTERM, Cause::kOthersOrder, out);
+}
+
+void Lifecycle::end_succeeded(const EndJob& message, Effects& out) {
+  if (message.job_result.outcome != JobResult::Outcome::kSucceeded) return end_round(message, out);
+  hear_result(message.job_result, out);
+  end_well(out);
+}
+
+void Lifecycle::end_stopping(const EndJob& message, Effects& out) {
+  hear_result(message.job_result, out);
+  state_ = State::kEnding;
   stop_spared(SIGTERM, Cause::kOthersOrder, out);
 }
 
-// The job is over for this node without a message from the coordinator.
 void Lifecycle::end(JobResult job_result, Effects& out) {
   if (!job_result_) job_result_ = std::move(job_result);
   dismissed_ = true;
-  if (state_ == State::kIdle) nothing_left_ = true;
+  if (is_idle()) nothing_left_ = true;
   state_ = State::kEnding;
   finish_if_done(out);
 }
 
+void Lifecycle::be_rejected_idle(const Rejected& message, Effects& out) {
+  if (waits_to_leave()) return depart(out);
+  if (message.why != Rejected::Why::kRoundWentOn) end_rejected(message, out);
+}
+
+void Lifecycle::be_rejected_in_round(const Rejected& message, Effects& out) {
+  if (waits_to_leave()) return depart(out);
+  if (message.why == Rejected::Why::kRoundWentOn) {
+    out.push_back(Warn{format("the job continued without this node; killing its workers of round {}", round_.number()),
+                       "round_went_on"});
+    return kill_round(out);
+  }
+  // A node that is to come again later is out of its round, too, and joins with no process of that left.
+  kill_round(out);
+  end_rejected(message, out);
+}
+
+void Lifecycle::end_rejected(const Rejected& message, Effects& out) {
+  if (message.retry_ms) return;
+  end({.outcome = JobResult::Outcome::kFailed,
+       .reason = message.reason,
+       .round = round_.number(),
+       .is_unhealthy = message.why == Rejected::Why::kEvicted},
+      out);
+}
+
+// A coordinator that rejects this node does not need its job result.
+void Lifecycle::be_rejected_ending(const Rejected&, Effects& out) {
+  dismissed_ = true;
+  if (!nothing_left_ && !awaiting_background_) kill_round(out);
+  finish_if_done(out);
+}
+
 void Lifecycle::leave_unasked(Effects& out) {
-  if (!detached_ || state_ != State::kIdle || !leaving_.has_come()) return;
+  if (!detached_ || !is_idle() || !leaving_.has_come()) return;
   if (votes_for_ms_) return out.push_back(StartTimer{*votes_for_ms_});
   end(stopped_by_order(), out);
 }
@@ -71,7 +121,7 @@ void Lifecycle::end_well(Effects& out) {
   awaiting_background_ = true;
 }
 
-void Lifecycle::on(const BackgroundFound& event, std::int64_t, Effects& out) {
+void Lifecycle::background_found(const BackgroundFound& event, Effects& out) {
   if (!std::exchange(awaiting_background_, false)) return;
   if (!event.text.empty()) {
     out.push_back(Warn{format("all workers succeeded; killing the processes they left running: {} "
@@ -113,15 +163,14 @@ void Lifecycle::depart(Effects& out) {
   JobResult own{.outcome = JobResult::Outcome::kSucceeded,
                 .round = round_.number(),
                 .restarts_used = round_.order().restart_count};
-  if (state_ != State::kSucceeded) return end(std::move(own), out);
+  if (!has_workers()) return end(std::move(own), out);
   job_result_ = std::move(own);
   dismissed_ = true;
   end_well(out);
 }
 
-void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
+void Lifecycle::give_up(const GivenUp& event, Effects& out) {
   if (waits_to_leave()) return depart(out);
-  if (state_ != State::kIdle && state_ != State::kEnding) kill_round(out);
   end(leaving_.has_come() ? stopped_by_order()
                           : JobResult{.outcome = JobResult::Outcome::kFailed,
                                       .reason = event.reason,
@@ -130,7 +179,12 @@ void Lifecycle::on(const GivenUp& event, std::int64_t, Effects& out) {
       out);
 }
 
-void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
+void Lifecycle::give_up_round(const GivenUp& event, Effects& out) {
+  if (!waits_to_leave()) kill_round(out);
+  give_up(event, out);
+}
+
+void Lifecycle::guardian_lost(const GuardianLost& event, Effects& out) {
   job_result_ = JobResult{.outcome = JobResult::Outcome::kFailed,
                           .reason = format("parent process{} was killed; all workers were killed",
                                            event.parent == 0 ? "" : format(" {}", event.parent)),
@@ -148,9 +202,7 @@ void Lifecycle::on(const GuardianLost& event, std::int64_t, Effects& out) {
   out.push_back(AwaitAllGone{});
 }
 
-void Lifecycle::on(const DetailsGathered& event, std::int64_t, Effects& out) { details_.gathered(event.text, out); }
-
-void Lifecycle::on(const Dismiss& message, std::int64_t, Effects& out) {
+void Lifecycle::be_dismissed(const Dismiss& message, Effects& out) {
   if (waits_to_leave()) return depart(out);
   dismissed_ = true;
   details_.heard_text(message.details);

@@ -19,13 +19,12 @@ void Lifecycle::check_invariants(const Effects& out) const {
   ELASTIC_CHECK(finishes == (state_ == State::kEnded));
 
   // A round goes on as soon as it can: nothing else would remind the node of it.
-  const bool has_workers = state_ == State::kRunning || state_ == State::kSucceeded;
   ELASTIC_CHECK(state_ != State::kPreparing || preparation_.ready() == nullptr);
-  ELASTIC_CHECK(!has_workers || round_.failures().empty());
-  ELASTIC_CHECK(!has_workers || round_.all_have_ended() == (state_ == State::kSucceeded));
+  ELASTIC_CHECK(!has_workers() || round_.failures().empty());
+  ELASTIC_CHECK(!has_workers() || round_.all_have_ended() == (state_ == State::kSucceeded));
 
   // A node that was told to leave is in no round that is not being stopped, and without a session it ends by itself.
-  ELASTIC_CHECK(!leaving_.has_come() || (state_ != State::kPreparing && !has_workers));
+  ELASTIC_CHECK(!leaving_.has_come() || (state_ != State::kPreparing && !has_workers()));
   ELASTIC_CHECK(!leaving_.has_come() || !detached_ || state_ != State::kIdle || votes_for_ms_);
 
   // A node that waits to leave asks each coordinator that it finds, and its own one again and again.

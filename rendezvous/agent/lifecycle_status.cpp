@@ -24,7 +24,7 @@ NodeActivity Lifecycle::activity() const {
 status::Node Lifecycle::status() const {
   status::Node node{
       .name = settings_.address, .activity = activity(), .hosts_coordinator = settings_.hosts_coordinator};
-  if (state_ == State::kSucceeded) node.waits_for = "its workers have succeeded; waiting for other nodes";
+  if (node.activity == NodeActivity::kSucceeded) node.waits_for = "its workers have succeeded; waiting for other nodes";
   round_.report(node);
   return node;
 }
@@ -41,30 +41,27 @@ std::optional<Waiting> Lifecycle::waiting() const {
 }
 
 std::optional<Waiting> Lifecycle::waiting_for_round() const {
-  if (state_ != State::kIdle) return {};
+  if (!is_idle()) return {};
   return waits_.for_round(settings_.terms);
 }
 
-void Lifecycle::on(const protocol::Awaiting& message, std::int64_t now_ms, Effects&) { waits_.heard(message, now_ms); }
+void Lifecycle::note_awaited(const protocol::Awaiting& message, Effects&) { waits_.heard(message, now_ms_); }
 
 // Progress is worth nothing later: without a session the link drops it.
-void Lifecycle::on(const ProgressMade& event, std::int64_t, Effects& out) {
-  if (state_ != State::kRunning || event.progress.round != round_.number()) return;
-  out.push_back(ToCoordinator{event.progress});
+void Lifecycle::progress_made(const ProgressMade& event, Effects& out) {
+  if (event.progress.round == round_.number()) out.push_back(ToCoordinator{event.progress});
 }
 
-void Lifecycle::on(const LoaderSaid& event, std::int64_t, Effects& out) {
-  const bool is_in_round = state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping;
-  if (!is_in_round || event.says.round != round_.number()) return;
-  out.push_back(ToCoordinator{event.says});
+void Lifecycle::loader_said(const LoaderSaid& event, Effects& out) {
+  if (event.says.round == round_.number()) out.push_back(ToCoordinator{event.says});
 }
 
 // How the round has ended elsewhere may be told when this node's workers are gone already.
-void Lifecycle::on(const protocol::LoaderTold& message, std::int64_t, Effects& out) {
+void Lifecycle::hear_loader(const protocol::LoaderTold& message, Effects& out) {
   if (message.round == round_.number()) out.push_back(HearLoader{message});
 }
 
-void Lifecycle::on(const protocol::StacksWanted& message, std::int64_t, Effects& out) {
+void Lifecycle::collect_stacks(const protocol::StacksWanted& message, Effects& out) {
   status::Node node;
   round_.report(node);
   if (std::ranges::any_of(node.workers, &status::Worker::running)) {
@@ -75,13 +72,15 @@ void Lifecycle::on(const protocol::StacksWanted& message, std::int64_t, Effects&
 }
 
 // Like progress, stacks are worth nothing later.
-void Lifecycle::on(const StacksCollected& event, std::int64_t, Effects& out) {
+void Lifecycle::stacks_collected(const StacksCollected& event, Effects& out) {
   out.push_back(ToCoordinator{event.told});
 }
 
 NodeWaits::For Lifecycle::waits_for() const {
-  if (state_ == State::kPreparing && preparation_.awaits_logs()) return For::kLogs;
-  if (state_ == State::kPreparing && preparation_.checks()) return For::kCheck;
+  if (state_ == State::kPreparing) {
+    if (preparation_.awaits_logs()) return For::kLogs;
+    return preparation_.checks() ? For::kCheck : For::kNothing;
+  }
   if (!ends_processes() || lingers_ != Lingers::kNot || awaiting_background_) return For::kNothing;
   return kill_ladder_.has_killed() ? For::kDeath : For::kEnd;
 }
@@ -90,7 +89,7 @@ std::string Lifecycle::why_stopping() const {
   if (leaving_.has_come()) return format("stopping on {}", leaving_.name());
   if (round_.cause() != nullptr) return format("rank {} failed", round_.cause()->rank);
   if (const auto spared = early_.spared()) return format("rank {} has written an error file", base_rank() + *spared);
-  return state_ == State::kEnding ? "all workers have ended" : "stopping";
+  return job_result_ ? "all workers have ended" : "stopping";
 }
 
 }  // namespace elastic::agent

@@ -26,9 +26,44 @@ constexpr std::int64_t kFindCrashMs = 1000;
 }  // namespace
 
 void Lifecycle::stop(int signal, Cause cause, Effects& out) {
-  if (state_ != State::kPreparing && state_ != State::kRunning && state_ != State::kSucceeded) return;
   state_ = State::kStopping;
   kill_ladder(signal, cause, out);
+}
+
+void Lifecycle::stop_hang(const StopWorkers& message, Effects& out) {
+  state_ = State::kStopping;
+  kill_ladder_.begin_of_hang(message, settings_.shutdown_timeout_ms, out);
+}
+
+void Lifecycle::note_order_to_stop(const StopWorkers& message, Effects& out) {
+  if (message.round == round_.number()) hang_.note_stop(message, out);
+}
+
+void Lifecycle::stop_on_order(const StopWorkers& message, Effects& out) {
+  note_order_to_stop(message, out);
+  if (message.round == round_.number()) stop(SIGTERM, Cause::kOthersOrder, out);
+}
+
+void Lifecycle::stop_running_on_order(const StopWorkers& message, Effects& out) {
+  if (!message.hangs) return stop_on_order(message, out);
+  note_order_to_stop(message, out);
+  if (message.round == round_.number()) stop_hang(message, out);
+}
+
+void Lifecycle::stop_succeeded_on_order(const StopWorkers& message, Effects& out) {
+  // A node that is done has to keep its store until the others' workers have seen its key.
+  if (message.hangs && message.dumps) return stop_running_on_order(message, out);
+  stop_on_order(message, out);
+}
+
+// A worker has failed here, and then the order has come to end the round for a hang: the workers that hang here are
+// ended as on the other nodes.
+void Lifecycle::hurry_on_order(const StopWorkers& message, Effects& out) {
+  note_order_to_stop(message, out);
+  if (message.round != round_.number() || !message.hangs) return;
+  if (lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
+  out.push_back(SignalWorkers{SIGCONT});
+  hurry(std::min(settings_.shutdown_timeout_ms, KillLadder::kHangMs), out);
 }
 
 void Lifecycle::kill_ladder(int signal, Cause cause, Effects& out) {
@@ -44,38 +79,38 @@ void Lifecycle::stop_spared(int signal, Cause cause, Effects& out) {
   out.push_back(SignalWorkers{.signal = signal, .cause = cause, .only = spared});
 }
 
-// Kills the processes of the round at once: other nodes may have been given their ranks.
 void Lifecycle::kill_round(Effects& out) {
-  if (state_ != State::kStopping && state_ != State::kEnding) {
+  if (!is_stopping()) {
     state_ = State::kStopping;
     return kill_ladder_.begin_with_kill(out);
   }
   if (!kill_ladder_.has_killed()) kill_ladder_.kill(out);
 }
 
-void Lifecycle::on(const TimerFired&, std::int64_t, Effects& out) {
-  timer_.fired();
-  // The directories of a next round are made while this one runs: between two rounds they would cost time.
-  if (state_ == State::kRunning) out.push_back(PrepareLogs{});
-  if (state_ == State::kSucceeded) {
-    if (!waits_in_barrier()) return;  // the timer was that of the logs
-    return barrier_is_over(out);
-  }
-  if (state_ == State::kPreparing && preparation_.awaits_logs()) {
-    preparation_.give_up_logs();
-    out.push_back(GiveUpLogs{});
-    return start_if_ready(out);
-  }
-  if (details_.are_being_gathered()) return details_.timed_out(out);
-  if (state_ == State::kIdle && detached_ && votes_for_ms_) {
-    votes_for_ms_.reset();
-    return leave_unasked(out);
-  }
-  if (state_ != State::kStopping && state_ != State::kEnding) return;
+void Lifecycle::timer_fired_idle(const TimerFired&, Effects& out) {
+  if (!detached_ || !votes_for_ms_) return;
+  votes_for_ms_.reset();
+  leave_unasked(out);
+}
+
+void Lifecycle::timer_fired_succeeded(const TimerFired&, Effects& out) {
+  if (waits_in_barrier()) barrier_is_over(out);  // else the timer was that of the logs
+}
+
+void Lifecycle::timer_fired_stopping(const TimerFired&, Effects& out) {
   if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
   if (!kill_ladder_.next(out)) return;
-  if (state_ == State::kStopping) tell_left_behind(out);
+  tell_left_behind(out);
   gone(out);
+}
+
+void Lifecycle::timer_fired_ending(const TimerFired&, Effects& out) {
+  if (details_.are_being_gathered()) return details_.timed_out(out);
+  if (lingers_ != Lingers::kNot || kill_ladder_.next(out)) gone(out);
+}
+
+void Lifecycle::dumps_awaited(const DumpsAwaited& event, Effects& out) {
+  if (event.round == round_.number() && ends_processes()) kill_ladder_.dumps_awaited(out);
 }
 
 // After a hang the job does without the node, if it has enough others, even with --stuck-worker=ignore: what the
@@ -90,11 +125,9 @@ void Lifecycle::tell_left_behind(Effects& out) {
                                   .may_stay = settings_.ignore_stuck_workers}});
 }
 
-void Lifecycle::on(const SurvivorsNamed& event, std::int64_t, Effects& out) { kill_ladder_.named(event.text, out); }
-
-void Lifecycle::on(const AllGone& event, std::int64_t, Effects& out) {
+void Lifecycle::all_gone_stopping(const AllGone& event, Effects& out) {
   if (event.training_ports) settings_.training_ports = event.training_ports;
-  if (state_ == State::kStopping && !leaving_.has_come() && round_.was_ended_from_outside()) {
+  if (!leaving_.has_come() && round_.was_ended_from_outside()) {
     lingers_ = Lingers::kForOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
     return;
@@ -105,18 +138,23 @@ void Lifecycle::on(const AllGone& event, std::int64_t, Effects& out) {
     out.push_back(FindCrash{round_.number()});
     return;
   }
-  if (state_ == State::kStopping || state_ == State::kEnding) gone(out);
+  gone(out);
+}
+
+void Lifecycle::all_gone_ending(const AllGone& event, Effects& out) {
+  if (event.training_ports) settings_.training_ports = event.training_ports;
+  gone(out);
 }
 
 bool Lifecycle::may_have_crashed() const {
   // A job that is not restarted has no next round to compare with.
   const bool tells_crash = settings_.tells_crashes && round_.order().max_restarts != 0;
   if (!tells_crash && !settings_.finds_deaths) return false;
-  if (state_ != State::kStopping || leaving_.has_come() || lingers_ != Lingers::kNot) return false;
+  if (leaving_.has_come() || lingers_ != Lingers::kNot) return false;
   return round_.cause() != nullptr && (round_.cause()->exit.signal == 0 || settings_.finds_deaths);
 }
 
-void Lifecycle::on(const CrashFound& event, std::int64_t, Effects& out) {
+void Lifecycle::crash_found(const CrashFound& event, Effects& out) {
   if (lingers_ != Lingers::kForCrash || event.round != round_.number()) return;
   round_.found(event.crash);
   gone(out);
@@ -126,7 +164,7 @@ void Lifecycle::gone(Effects& out) {
   lingers_ = Lingers::kNot;
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
-  if (state_ == State::kEnding) {
+  if (job_result_) {
     nothing_left_ = true;
     if (ends_with_guardian_) out.push_back(ToCoordinator{round_.stopped()});
     if (!dismissed_) details_.gather(out);
@@ -147,10 +185,10 @@ std::optional<int> Lifecycle::rank_of_false_alarm() const {
   return round_.place().base_rank + *local_rank;
 }
 
-void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& out) {
+void Lifecycle::signal_received(const SignalReceived& event, Effects& out) {
   if (event.signal == SIGTSTP) {
     out.push_back(SignalWorkers{SIGSTOP});
-    timer_.pause(now_ms, out);
+    timer_.pause(now_ms_, out);
     out.push_back(Paused{});
     return;
   }
@@ -162,13 +200,13 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
     out.push_back(SignalWorkers{event.signal, Cause::kFromOutside});
     return;
   }
-  const LeaveSignals::Meaning meaning = leaving_.on_signal(event, now_ms);
+  const LeaveSignals::Meaning meaning = leaving_.on_signal(event, now_ms_);
   if (meaning != LeaveSignals::Meaning::kLeave) {
     const bool insists = meaning == LeaveSignals::Meaning::kInsists;
     if (insists && details_.are_being_gathered()) return details_.gathered({}, out);
     if (insists && !kill_ladder_.has_killed()) return kill_ladder_.kill(out);
     // A worker's signal came first: the time that a SIGTERM from outside allows begins with that SIGTERM.
-    if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, now_ms, out);
+    if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, out);
     return;
   }
   const bool by_worker = event.worker != 0;
@@ -177,13 +215,12 @@ void Lifecycle::on(const SignalReceived& event, std::int64_t now_ms, Effects& ou
                               signal_name(event.signal), event.worker),
                        "signal_from_worker"});
   }
-  if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, now_ms, out);
+  if (leaving_.is_first_termination(event)) hurry(settings_.terminated_timeout_ms, out);
   leave(by_worker ? Cause::kOurs : Cause::kFromOutside, out);
 }
 
-void Lifecycle::on(const LeaveJob& message, std::int64_t, Effects& out) {
-  // A node that ends leaves in any case.
-  if (job_result_ || !leaving_.take_order()) return;
+void Lifecycle::leave_on_order(const LeaveJob& message, Effects& out) {
+  if (!leaving_.take_order()) return;
   out.push_back(Warn{format("an operator{} has ordered this node to leave the job",
                             message.from.empty() ? "" : format(" at {}", printable(message.from))),
                      "drained"});
@@ -195,21 +232,14 @@ void Lifecycle::leave(Cause cause, Effects& out) {
   out.push_back(ToCoordinator{leaving_.message()});
   // The workers get the same signal, as with torchrun; some save their state on SIGINT only.
   stop_spared(leaving_.signal(), cause, out);
-  stop(leaving_.signal(), cause, out);
+  if (is_in_round()) stop(leaving_.signal(), cause, out);
   if (lingers_ != Lingers::kNot) return gone(out);
   leave_unasked(out);
 }
 
-void Lifecycle::hurry(std::int64_t longest_ms, std::int64_t now_ms, Effects& out) {
-  const bool stopping = state_ == State::kStopping || state_ == State::kEnding;
-  if (!stopping || lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
-  timer_.shorten(longest_ms, now_ms, out);
-}
-
-void Lifecycle::hurry_for_hang(std::int64_t now_ms, Effects& out) {
-  if (lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
-  out.push_back(SignalWorkers{SIGCONT});
-  hurry(std::min(settings_.shutdown_timeout_ms, KillLadder::kHangMs), now_ms, out);
+void Lifecycle::hurry(std::int64_t longest_ms, Effects& out) {
+  if (!is_stopping() || lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
+  timer_.shorten(longest_ms, now_ms_, out);
 }
 
 }  // namespace elastic::agent

@@ -69,12 +69,12 @@ Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_m
   if (!events.empty()) heard_ms_ = now_ms;
   for (const AgentSession::Event& event : events) {
     if (!session_) break;
-    on(event, owner, now_ms, out);
+    on_session_event(event, owner, now_ms, out);
   }
   return out;
 }
 
-void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
+void Link::on_session_event(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
   std::visit(Overloaded{
                  [&](const AgentSession::Welcomed& e) {
                    if (refusal_is_proof_ && is_same_place_ && search_.is_replaced_by(e.welcome.host)) {
@@ -130,7 +130,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
                  [&](const AgentSession::Received& e) {
                    term_ = session_->welcome().term;
                    incarnation_ = session_->welcome().incarnation;
-                   on(e.message, now_ms, out);
+                   on_message(e.message, now_ms, out);
                  },
                  [&](const AgentSession::Stale& e) { out.push_back(Log{e.text}); },
                  [&](const SessionError& e) {
@@ -157,7 +157,7 @@ void Link::on(const AgentSession::Event& event, const Owner& owner, std::int64_t
 }
 
 // Handles the messages about the link itself; the rest is the owner's.
-void Link::on(const CoordinatorMessage& message, std::int64_t now_ms, Effects& out) {
+void Link::on_message(const CoordinatorMessage& message, std::int64_t now_ms, Effects& out) {
   ByteString bytes;
   if (std::holds_alternative<AreYouThere>(message)) {
     session_->keep_alive(now_ms, bytes);

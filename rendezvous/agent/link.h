@@ -166,8 +166,9 @@ class Link {
   bool has_lasted(std::int64_t now_ms);
   void disconnect(Effects& out, bool is_stranger = false);
   void detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms = {});
-  void on(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out);
-  void on(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
+  void on_session_event(const protocol::AgentSession::Event& event, const Owner& owner, std::int64_t now_ms,
+                        Effects& out);
+  void on_message(const protocol::CoordinatorMessage& message, std::int64_t now_ms, Effects& out);
   std::int64_t granted_ms(std::optional<std::int64_t> good_for_ms) const;
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   void give_up(std::int64_t now_ms, Effects& out);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
+#include "rendezvous/coordinator/job_table.h"
 #include "rendezvous/discovery/duplicate_job.h"
 #include "rendezvous/protocol/limits.h"
 #include "src/base/signals.h"
@@ -68,21 +69,21 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<health::Check
 Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   now_ms_ = std::max(now_ms_, now_ms);
-  if (state_ == State::kEnded) return out;
+  if (ended()) return out;
   // The leader lease may have ended while this process did not run. A job result is final: telling it needs no vote.
-  if (const std::string why = state_ != State::kEnding ? leadership_.why_over(now_ms_) : ""; !why.empty()) {
+  if (const std::string why = has_result() ? "" : leadership_.why_over(now_ms_); !why.empty()) {
     resign(why, out);
     return out;
   }
   sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
-  std::visit([&](const auto& known) { on(known, out); }, event);
+  std::visit([&](const auto& known) { run_cell_of(known, out); }, event);
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
                       (std::holds_alternative<LeaseAckReceived>(event) && !leadership_.is_candidate());
   const auto* said = std::get_if<MessageReceived>(&event);
   const bool changes_nothing = (renews || (said != nullptr && is_news(said->message))) && claims_.empty();
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
-  look_at_hang(out);
+  ended() ? end_watch(HangDue{}, out) : run_cell_of(HangDue{}, out);
   const bool grants = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
   if (grants || granted_leases != grants_leases()) leadership_.grant(now_ms_);
   statistics_.enter(phase_of(state_, is_checking()), now_ms_);
@@ -90,8 +91,15 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   return out;
 }
 
+template <class Event, class... More>
+void Coordinator::run_cell_of(const Event& event, More&... more) {
+  if (ended()) return;
+  const auto& row = std::get<JobRow<Event, More&...>>(JobTable::kRows);
+  row.cells.at(static_cast<std::size_t>(state_)).run(*this, event, more...);
+}
+
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
-  if (state_ == State::kEnded) return {};
+  if (ended()) return {};
   std::optional<std::int64_t> next;
   for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(),
                             leadership_.look_again_ms(now_ms_), hang_.next_ms()}) {
@@ -106,7 +114,7 @@ bool Coordinator::may_renew_lease(NodeId session) const {
 }
 
 std::optional<Gossip> Coordinator::gossip() const {
-  if (!leadership_.is_counting() || leadership_.is_candidate() || state_ == State::kEnding) return {};
+  if (!leadership_.is_counting() || leadership_.is_candidate() || has_result()) return {};
   std::string_view all;
   if (config_.own_agent) {
     const auto own = roster_.nodes().find(*config_.own_agent);
@@ -130,7 +138,7 @@ std::vector<NextLeader> Coordinator::next_leaders() const {
 
 // --- Events. ---------------------------------------------------------------------------------------
 
-void Coordinator::on(const MessageReceived& event, Effects& out) {
+void Coordinator::on_message(const MessageReceived& event, Effects& out) {
   Node* node = roster_.of_session(event.from);
   if (node == nullptr) {
     // A session has to join first; messages of a session that was dropped are ignored.
@@ -149,45 +157,43 @@ void Coordinator::on(const MessageReceived& event, Effects& out) {
     return;
   }
   node->is_heard(now_ms_);
-  std::visit([&](const auto& known) { on(*node, known, out); }, event.message);
+  std::visit([&](const auto& known) { run_cell_of(known, *node, out); }, event.message);
 }
 
-void Coordinator::on(const KeepAliveReceived& event, Effects&) {
+void Coordinator::on_keep_alive(const KeepAliveReceived& event, Effects&) {
   if (Node* node = roster_.of_session(event.from)) node->is_heard(now_ms_);
 }
 
-void Coordinator::on(const SessionEnded& event, Effects& out) {
+void Coordinator::on_session_ended(const SessionEnded& event, Effects& out) {
   claims_.withdraw(event.from);
   if (Node* node = roster_.of_session(event.from)) lose(*node, event.how, out);
 }
 
-void Coordinator::on(const LeaseAckReceived& event, Effects& out) {
+void Coordinator::on_lease_ack(const LeaseAckReceived& event, Effects& out) {
   const Node* node = roster_.of_session(event.from);
   if (node == nullptr) return;
   leadership_.acknowledges(node->agent, event.voter_state, event.since_ms, now_ms_);
   run_if_ready(out);
 }
 
-void Coordinator::on(const OwnAgentEnded&, Effects& out) {
+void Coordinator::on_own_agent_ended(const OwnAgentEnded&, Effects& out) {
   if (config_.own_agent) leadership_.died(*config_.own_agent, now_ms_);
   run_if_ready(out);
 }
 
 // After a split vote one of two candidates is to resign at once, so that its voters find the other. It is the one of
 // the lower term: each may have the vote of the other's node, and both must not resign.
-void Coordinator::on(const OwnAgentElsewhere& event, Effects& out) {
+void Coordinator::on_own_agent_elsewhere(const OwnAgentElsewhere& event, Effects& out) {
   if (event.term > identity_.term() && leadership_.lacks_votes(now_ms_))
     resign("the agent of its own node has found another one", out);
 }
 
-void Coordinator::on(const HostLeaves& event, Effects& out) {
-  // A candidate has no leadership to transfer.
-  if (state_ == State::kEnding || state_ == State::kRecovery) return;
+void Coordinator::on_host_leaves(const HostLeaves& event, Effects& out) {
   const std::string text = format("the elastic-run beside it received {} and leaves", signal_name(event.signal));
   host_leaves("", text, event.signal, out);
 }
 
-void Coordinator::on(const PeerPortTried& event, Effects&) {
+void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
   if (event.address.empty()) return leadership_.peer_ports().is_shut(event.agent);
   leadership_.peer_ports().is_open(event.agent);
   Node* node = roster_.find(event.agent);
@@ -202,8 +208,8 @@ void Coordinator::on(const PeerPortTried& event, Effects&) {
 
 // Two hosts may both begin a job of this name: an endpoint's host that has come back empty, or each of the hosts that a
 // name leads to.
-void Coordinator::on(const CoordinatorGossiped& event, Effects& out) {
-  if (!leadership_.is_counting() || state_ == State::kEnding) return;
+void Coordinator::on_coordinator_gossiped(const CoordinatorGossiped& event, Effects& out) {
+  if (!leadership_.is_counting()) return;
   const discovery::Duplicate duplicate = discovery::judge_duplicate_job(
       {identity_.incarnation(), identity_.fence().birth_ms, round_}, {event.incarnation, event.birth_ms, event.round});
   if (duplicate == discovery::Duplicate::kGoesOn) return;
@@ -217,10 +223,9 @@ void Coordinator::on(const CoordinatorGossiped& event, Effects& out) {
   return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
-void Coordinator::on(const NodeEmptied& event, Effects& out) {
+void Coordinator::on_node_emptied(const NodeEmptied& event, Effects& out) {
   if (event.incarnation != identity_.incarnation() || event.round != round_) return;
   Node* node = roster_.find(event.agent);
-  if (state_ == State::kRecovery && (node == nullptr || !node->session)) recovery_.is_empty(event.agent);
   if (node == nullptr) return;
   if (node->session && node->member_state() != MemberState::kReady) {
     // The guardian's message has overtaken the end of its agent's session.
@@ -235,7 +240,14 @@ void Coordinator::on(const NodeEmptied& event, Effects& out) {
   forget(*node);
 }
 
-void Coordinator::on(const TimePassed&, Effects& out) {
+void Coordinator::on_node_emptied_in_recovery(const NodeEmptied& event, Effects& out) {
+  if (event.incarnation != identity_.incarnation() || event.round != round_) return;
+  const Node* node = roster_.find(event.agent);
+  if (node == nullptr || !node->session) recovery_.is_empty(event.agent);
+  on_node_emptied(event, out);
+}
+
+void Coordinator::on_time_passed(const TimePassed&, Effects& out) {
   for (const AgentId agent : silence_.silent_agents(roster_, now_ms_)) {
     Node& node = roster_.at(agent);
     const std::string how = format("it sent nothing for {} ms", now_ms_ - node.last_heard_ms);
@@ -244,11 +256,11 @@ void Coordinator::on(const TimePassed&, Effects& out) {
   }
 }
 
-void Coordinator::on(const OperatorOrder& event, Effects& out) {
+void Coordinator::on_operator_order(const OperatorOrder& event, Effects& out) {
   OperatorOrders::Ruling ruling = orders_.judge(event, {.roster = roster_,
                                                         .next_round = settings_.next_round(),
                                                         .has_workers = is_in_round(),
-                                                        .job_ends = state_ == State::kEnding || stopping_.job_ends,
+                                                        .job_ends = is_ending(),
                                                         .may_transfer_leadership = may_transfer_leadership()});
   out.push_back(operator_has_ordered(event, ruling.answer));
   out.push_back(std::move(ruling.answer));
@@ -258,48 +270,64 @@ void Coordinator::on(const OperatorOrder& event, Effects& out) {
   return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
-void Coordinator::on(Node&, const NodeJoins&, Effects&) {}  // this session has joined already
-
-void Coordinator::on(Node& node, const StoreIsOpen& message, Effects& out) {
-  if (!is_current(node, message.round) || state_ != State::kPreparing || node.place.node_rank != 0) return;
+void Coordinator::on_store_is_open(const StoreIsOpen& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round) || node.place.node_rank != 0) return;
   store_ = message.endpoint;
   run_if_ready(out);
 }
 
-void Coordinator::on(Node& node, const WorkerFailed& message, Effects& out) {
-  if (!is_current(node, message.round) || !is_in_round()) return;
+void Coordinator::on_worker_failed(const WorkerFailed& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
   // No restart is charged yet: the worker may have failed because a node died, which is not known here so far. It may
   // even end well.
   stopping_.worker_failed |= !message.is_uncertain;
-  const bool is_stopping = state_ == State::kStopping || recovery_.stops();
-  if (message.is_uncertain && !is_stopping) stopping_.stopped_for = message.failure.rank;
+  if (message.is_uncertain && !recovery_.stops()) stopping_.stopped_for = message.failure.rank;
   stop_round(out);
 }
 
-void Coordinator::on(Node& node, const WorkersSucceeded& message, Effects&) {
-  // Workers of a round that is being prepared do not run yet: no elastic-run says this then.
-  if (!is_current(node, message.round) || state_ == State::kPreparing) return;
+void Coordinator::on_worker_failed_stopping(const WorkerFailed& message, Node& node, Effects&) {
+  if (is_current(node, message.round)) stopping_.worker_failed |= !message.is_uncertain;
+}
+
+void Coordinator::on_workers_succeeded(const WorkersSucceeded& message, Node& node, Effects&) {
+  if (!is_current(node, message.round)) return;
   node.succeeded = true;  // the message may have crossed StopWorkers, so the node may be stopping already
   if (node.member_state() == MemberState::kMember) roster_.move(node, MemberState::kDone);
 }
 
-void Coordinator::on(Node& node, const NodeCannotRun& message, Effects& out) {
+// Why the job fails where the node cannot go on with its round.
+std::string Coordinator::why_it_cannot(const Node& node, const std::string& reason) const {
+  return settings_.terms.max_nodes == 1 ? reason : format("{}: {}", node.name(), reason);
+}
+
+void Coordinator::on_node_cannot_end(const NodeCannotRun& message, Node& node, Effects& out) {
+  if (!message.may_stay || !is_current(node, message.round)) return;
+  if (!node.unhealthy.empty() || stopping_.job_ends) return;
+  out.push_back(Note{format("{} stays, since the job cannot do without it: {}", node.name(), message.reason)});
+}
+
+void Coordinator::on_node_cannot_run(const NodeCannotRun& message, Node& node, Effects& out) {
+  if (message.may_stay) return on_node_cannot_end(message, node, out);
   if (!is_current(node, message.round)) return;
-  if (can_leave_out(node, message.may_stay)) return leave_out_stuck(node, message.reason, out);
-  if (message.may_stay) {
-    if (!node.unhealthy.empty() || stopping_.job_ends) return;
-    out.push_back(Note{format("{} stays, since the job cannot do without it: {}", node.name(), message.reason)});
-    return;
-  }
-  std::string reason = settings_.terms.max_nodes == 1 ? message.reason : format("{}: {}", node.name(), message.reason);
-  // The node came back while the next round was forming, and cannot end its workers.
-  if (state_ == State::kForming) return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
-  if (!is_in_round()) return;
-  stopping_.fails(std::move(reason));
+  stopping_.fails(why_it_cannot(node, message.reason));
   stop_round(out);
 }
 
-void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
+void Coordinator::on_node_cannot_stop(const NodeCannotRun& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
+  if (can_leave_out(node, message.may_stay)) return leave_out_stuck(node, message.reason, out);
+  on_node_cannot_run(message, node, out);
+}
+
+// The node came back while the next round was forming, and cannot end its workers.
+void Coordinator::on_node_cannot_run_again(const NodeCannotRun& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
+  if (can_leave_out(node, message.may_stay)) return leave_out_stuck(node, message.reason, out);
+  if (message.may_stay) return on_node_cannot_end(message, node, out);
+  end({.outcome = Outcome::kFailed, .reason = why_it_cannot(node, message.reason)}, out);
+}
+
+void Coordinator::on_node_stopped(const NodeStopped& message, Node& node, Effects& out) {
   if (!is_current(node, message.round)) return;
   const bool is_to_stop = node.member_state() != MemberState::kMember && node.member_state() != MemberState::kDone;
   if (!is_to_stop && !node.leaves_later) return;
@@ -310,11 +338,8 @@ void Coordinator::on(Node& node, const NodeStopped& message, Effects& out) {
   has_stopped(node, out);
 }
 
-void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
-  if (state_ == State::kEnding) return;
-  // The node leaves when a coordinator is elected; the coordinator's own node when another one can be elected again.
-  const bool is_host_taking_over = node.hosts_coordinator && leadership_.is_counting() && state_ == State::kRecovery;
-  if (leadership_.is_candidate() || (is_host_taking_over && message.signal == SIGTERM)) {
+void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects& out) {
+  if (leadership_.is_candidate()) {  // the node leaves when a coordinator is elected
     node.leaves_later = message;
     return;
   }
@@ -342,20 +367,29 @@ void Coordinator::on(Node& node, const NodeLeaves& message, Effects& out) {
   if (is_in_round()) stop_round(out);
 }
 
-void Coordinator::on(Node& node, const CheckDone& message, Effects& out) {
-  if (!is_current(node, message.round) || state_ != State::kPreparing) return;
+void Coordinator::on_node_leaves_in_recovery(const NodeLeaves& message, Node& node, Effects& out) {
+  // The coordinator's own node leaves when another one can be elected again.
+  if (node.hosts_coordinator && leadership_.is_counting() && message.signal == SIGTERM) {
+    node.leaves_later = message;
+    return;
+  }
+  on_node_leaves(message, node, out);
+}
+
+void Coordinator::on_check_done(const CheckDone& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
   if (check_.answer(node.place.node_rank, message.phase, message.result)) end_check_phase(out);
 }
 
-void Coordinator::on(Node& node, const RoundHeard& message, Effects& out) {
-  if (message.round != round_ || state_ != State::kPreparing) return;
+void Coordinator::on_round_heard(const RoundHeard& message, Node& node, Effects& out) {
+  if (message.round != round_) return;
   leadership_.hears(node.agent);
   run_if_ready(out);
 }
 
 // Words of the node of group rank 0 go to all other nodes, and theirs go to that node.
-void Coordinator::on(Node& node, const LoaderSays& message, Effects& out) {
-  if (!is_in_round() || !is_current(node, message.round)) return;
+void Coordinator::on_loader_says(const LoaderSays& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
   const bool leads = node.place.node_rank == 0;
   for (const auto& [agent, other] : roster_.nodes()) {
     if (!other.session || !other.slot || (other.place.node_rank == 0) == leads) continue;
@@ -363,8 +397,8 @@ void Coordinator::on(Node& node, const LoaderSays& message, Effects& out) {
   }
 }
 
-void Coordinator::on(Node& node, const JobResultHeard& message, Effects&) {
-  if (state_ == State::kEnding) ending_.has_heard(node.agent, message.details);
+void Coordinator::on_job_result_heard(const JobResultHeard& message, Node& node, Effects&) {
+  ending_.has_heard(node.agent, message.details);
 }
 
 // --- Decisions after each event. -------------------------------------------------------------------
@@ -377,26 +411,22 @@ void Coordinator::decide(Effects& out) {
   }
   look_at_leases(out);
   settle_claims(out);
-  switch (state_) {
-    case State::kForming: return form_if_due(out);
-    case State::kRecovery: return go_on_recovery(out);
-    case State::kPreparing: return tell_who_stands_by(out);
-    case State::kEnded: return;
-    case State::kRunning:
-      if (roster_.count(MemberState::kMember) == 0) return end({.outcome = Outcome::kSucceeded}, out);
-      let_done_nodes_leave(out);
-      if (state_ != State::kRunning) return;
-      scale_up_if_due(out);
-      if (state_ == State::kRunning) tell_who_stands_by(out);
-      return;
-    case State::kStopping:
-      let_done_nodes_leave(out);
-      news_.drop_change();
-      if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);
-      if (state_ == State::kForming) form_if_due(out);
-      return;
-    case State::kEnding: return dismiss_if_all_heard(out);
-  }
+  run_cell_of(EventHandled{}, out);
+}
+
+void Coordinator::go_on_running(const EventHandled&, Effects& out) {
+  if (roster_.count(MemberState::kMember) == 0) return end({.outcome = Outcome::kSucceeded}, out);
+  let_done_nodes_leave(out);
+  if (!runs_workers()) return;
+  scale_up_if_due(out);
+  if (runs_workers()) tell_who_stands_by(out);
+}
+
+void Coordinator::go_on_stopping(const EventHandled&, Effects& out) {
+  let_done_nodes_leave(out);
+  news_.drop_change();
+  if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);
+  if (state_ == State::kForming) form_if_due(out);
 }
 
 // Handles the NodeLeaves that had to wait, of nodes that got a signal.
@@ -407,22 +437,17 @@ void Coordinator::take_leaves(Effects& out) {
   }
   for (const AgentId agent : leavers) {
     Node* node = roster_.find(agent);
-    if (node != nullptr && node->session) on(*node, *std::exchange(node->leaves_later, std::nullopt), out);
+    if (node != nullptr && node->session) run_cell_of(*std::exchange(node->leaves_later, std::nullopt), *node, out);
   }
 }
 
 // --- Helpers. --------------------------------------------------------------------------------------
 
-bool Coordinator::is_in_round() const {
-  return state_ == State::kPreparing || state_ == State::kRunning || state_ == State::kStopping ||
-         state_ == State::kRecovery;
-}
-
 // The round can be completed without the node.
 bool Coordinator::can_do_without(const Node& node) const {
   // A node whose workers have succeeded is not needed any more, unless it serves the round's store.
   const bool has_left = node.leaves_later && node.leaves_later->signal == 0;
-  const bool is_needed = node.place.node_rank == 0 || state_ != State::kRunning;
+  const bool is_needed = node.place.node_rank == 0 || !runs_workers();
   return node.member_state() == MemberState::kDone && (has_left || !is_needed);
 }
 

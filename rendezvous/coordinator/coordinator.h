@@ -33,19 +33,8 @@
 
 namespace elastic::coordinator {
 
-// Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends.
-//
-//                  +--------------------- all stopped, restart paid for -----------------+
-//                  v                                                                     |
-//   kForming -- enough nodes --> kPreparing -- store open, check passed --> kRunning --> kStopping
-//      |  ^                          |                                      |   failure, loss, leave,
-//      |  |                          +------- the same --------------------------> scale up
-//      |  +-- round re-formed                                               |
-//      +-- join timeout --> kEnding <-- all succeeded ----------------------+
-//                             |  ^---------------- all stopped, no restart left, or told to end
-//                             +-- all nodes have the result --> kEnded
-//
-//   kRecovery takes the place of kForming if agents report a round that an earlier coordinator formed.
+// Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends. job_table.h
+// has its states, and what it does on each event in each of them.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorConfig config, std::unique_ptr<health::CheckPlan> check = health::no_check());
@@ -62,7 +51,7 @@ class Coordinator {
   protocol::Fence fence() const { return identity_.fence(); }
   bool ended() const { return state_ == State::kEnded; }
   // The job has its result, or gets it when its round has stopped.
-  bool is_ending() const { return state_ == State::kEnding || stopping_.job_ends; }
+  bool is_ending() const { return has_result() || stopping_.job_ends; }
   // The coordinator has resigned because its process leaves: no other coordinator of the job may begin here.
   bool has_transferred_leadership() const { return has_transferred_leadership_; }
   // How the job ended, once it has; without a job result if another coordinator took the job over.
@@ -71,6 +60,7 @@ class Coordinator {
   State state() const { return state_; }
   std::optional<protocol::RoundNumber> round() const { return round_; }  // the last that was formed; empty: none was
   const membership::Roster& roster() const { return roster_; }
+  bool runs_workers() const { return state_ == State::kRunning; }
   // The job is in kPreparing, and nodes are being checked.
   bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
   // The job's status without its name and the figures of the check. At most `most_members` nodes are listed by name.
@@ -91,37 +81,60 @@ class Coordinator {
   bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && claims_.empty(); }
 
  private:
+  friend struct JobTable;
   friend struct CoordinatorBreaker;  // for tests
   using Node = membership::Node;
+  // An event was handled: what follows from it is decided.
+  struct EventHandled {};
+  // That is decided, too: what is due of the watch for hangs.
+  struct HangDue {};
+  template <class Event, class... More>
+  void run_cell_of(const Event& event, More&... more);
 
-  void on(const MessageReceived& event, Effects& out);
-  void on(const KeepAliveReceived& event, Effects& out);
-  void on(const SessionEnded& event, Effects& out);
-  void on(const Introduced& event, Effects& out);
-  void on(const NodeEmptied& event, Effects& out);
-  void on(const OperatorOrder& event, Effects& out);
-  void on(const TimePassed& event, Effects& out);
-  void on(const LeaseAckReceived& event, Effects& out);
-  void on(const OwnAgentEnded& event, Effects& out);
-  void on(const OwnAgentElsewhere& event, Effects& out);
-  void on(const HostLeaves& event, Effects& out);
-  void on(const PeerPortTried& event, Effects& out);
-  void on(const CoordinatorGossiped& event, Effects& out);
-  void on(Node& node, const protocol::NodeJoins& message, Effects& out);
-  void on(Node& node, const protocol::StoreIsOpen& message, Effects& out);
-  void on(Node& node, const protocol::WorkerFailed& message, Effects& out);
-  void on(Node& node, const protocol::WorkersSucceeded& message, Effects& out);
-  void on(Node& node, const protocol::NodeCannotRun& message, Effects& out);
-  void on(Node& node, const protocol::NodeStopped& message, Effects& out);
-  void on(Node& node, const protocol::NodeLeaves& message, Effects& out);
-  void on(Node& node, const protocol::CheckDone& message, Effects& out);
-  void on(Node& node, const protocol::JobResultHeard& message, Effects& out);
-  void on(Node& node, const protocol::RoundHeard& message, Effects& out);
-  void on(Node& node, const protocol::NodeProgress& message, Effects& out);
-  void on(Node&, const protocol::NodeStacks&, Effects&) {}  // for StacksDesk, which has asked for them
-  void on(Node& node, const protocol::HangSigns& message, Effects& out);
-  void on(Node& node, const protocol::NodeEvidence& message, Effects& out);
-  void on(Node& node, const protocol::LoaderSays& message, Effects& out);
+  // --- The cells of the table. ---
+  void on_message(const MessageReceived& event, Effects& out);
+  void on_keep_alive(const KeepAliveReceived& event, Effects& out);
+  void on_session_ended(const SessionEnded& event, Effects& out);
+  void on_introduced(const Introduced& event, Effects& out);
+  void on_node_emptied(const NodeEmptied& event, Effects& out);
+  void on_node_emptied_in_recovery(const NodeEmptied& event, Effects& out);
+  void on_operator_order(const OperatorOrder& event, Effects& out);
+  void on_time_passed(const TimePassed& event, Effects& out);
+  void on_lease_ack(const LeaseAckReceived& event, Effects& out);
+  void on_own_agent_ended(const OwnAgentEnded& event, Effects& out);
+  void on_own_agent_elsewhere(const OwnAgentElsewhere& event, Effects& out);
+  void on_host_leaves(const HostLeaves& event, Effects& out);
+  void on_peer_port_tried(const PeerPortTried& event, Effects& out);
+  void on_coordinator_gossiped(const CoordinatorGossiped& event, Effects& out);
+  void on_store_is_open(const protocol::StoreIsOpen& message, Node& node, Effects& out);
+  void on_worker_failed(const protocol::WorkerFailed& message, Node& node, Effects& out);
+  void on_worker_failed_stopping(const protocol::WorkerFailed& message, Node& node, Effects& out);
+  void on_workers_succeeded(const protocol::WorkersSucceeded& message, Node& node, Effects& out);
+  void on_node_cannot_run(const protocol::NodeCannotRun& message, Node& node, Effects& out);
+  void on_node_cannot_stop(const protocol::NodeCannotRun& message, Node& node, Effects& out);
+  void on_node_cannot_run_again(const protocol::NodeCannotRun& message, Node& node, Effects& out);
+  void on_node_cannot_end(const protocol::NodeCannotRun& message, Node& node, Effects& out);
+  void on_node_stopped(const protocol::NodeStopped& message, Node& node, Effects& out);
+  void on_node_leaves(const protocol::NodeLeaves& message, Node& node, Effects& out);
+  void on_node_leaves_in_recovery(const protocol::NodeLeaves& message, Node& node, Effects& out);
+  void on_check_done(const protocol::CheckDone& message, Node& node, Effects& out);
+  void on_job_result_heard(const protocol::JobResultHeard& message, Node& node, Effects& out);
+  void on_round_heard(const protocol::RoundHeard& message, Node& node, Effects& out);
+  void on_node_progress(const protocol::NodeProgress& message, Node& node, Effects& out);
+  void on_hang_signs(const protocol::HangSigns& message, Node& node, Effects& out);
+  void on_node_evidence(const protocol::NodeEvidence& message, Node& node, Effects& out);
+  void on_loader_says(const protocol::LoaderSays& message, Node& node, Effects& out);
+  void go_on_forming(const EventHandled&, Effects& out) { form_if_due(out); }
+  void go_on_recovery(const EventHandled&, Effects& out);
+  void go_on_preparing(const EventHandled&, Effects& out) { tell_who_stands_by(out); }
+  void go_on_running(const EventHandled&, Effects& out);
+  void go_on_stopping(const EventHandled&, Effects& out);
+  void go_on_ending(const EventHandled&, Effects& out) { dismiss_if_all_heard(out); }
+  void watch_hang(const HangDue&, Effects& out);
+  void hand_stuck_on(const HangDue&, Effects& out);
+  void hand_stuck_in_preparing(const HangDue&, Effects& out);
+  void end_watch(const HangDue&, Effects&);
+
   void check_invariants() const;  // after each event: coordinator_invariants.cpp
 
   // coordinator_joining.cpp: which nodes are let in.
@@ -140,7 +153,6 @@ class Coordinator {
   void inherit(const protocol::Transferred& transferred, Effects& out);
   void try_peer_port(const Node& node, Effects& out);
   void do_without_next_leaders(const std::vector<protocol::AgentId>& members, Effects& out);
-  void go_on_recovery(Effects& out);
 
   // coordinator_round.cpp, coordinator_ending.cpp: rounds, losses, the end.
   void decide(Effects& out);
@@ -174,7 +186,14 @@ class Coordinator {
   void let_go_done(const membership::Node& node, Effects& out);
   void resign(const std::string& why, Effects& out, bool transfers_leadership = false);
   void dismiss_if_all_heard(Effects& out);
-  bool is_in_round() const;
+  bool has_result() const { return ending_.job_result().has_value(); }
+  bool is_recovering() const { return recovery_.has_begun() && !has_result() && !ended(); }
+  // The node has been in the round that is being taken over.
+  bool is_being_taken_over(const protocol::AgentFacts& facts) const {
+    return is_recovering() && recovery_.is_of_round(facts);
+  }
+  // A round is on, or being taken over.
+  bool is_in_round() const { return state_ != State::kForming && !has_result() && !ended(); }
   void look_at_leases(Effects& out);
   bool can_do_without(const Node& node) const;
   bool is_current(const Node& node, protocol::RoundNumber round) const;
@@ -182,13 +201,12 @@ class Coordinator {
   TransferredParts transferred_parts();
 
   // coordinator_hang.cpp: a round that makes no progress.
-  void look_at_hang(Effects& out);
   HangDesk::Now hang_now() const;
   void leave_out_for_hang(const HangDesk::End& end, Effects& out);
   void leave_out_as_before(const TransferredHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
   void spread_state(const protocol::Transferred& transferred, Effects& out);
-  void hand_stuck_on(Effects& out);
+  std::string why_it_cannot(const Node& node, const std::string& reason) const;
   bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 

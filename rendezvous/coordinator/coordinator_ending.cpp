@@ -27,7 +27,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (member_state != MemberState::kLeaving) {
     news_.has_gone(node.agent, format("{} was lost: {}", node.name(), how), now_ms_);
   }
-  const bool only_waits = member_state == MemberState::kReady || state_ == State::kEnding;
+  const bool only_waits = member_state == MemberState::kReady || has_result();
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
   if (member_state == MemberState::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
   if (only_waits || can_do_without(node)) {
@@ -92,9 +92,7 @@ void Coordinator::end(JobResult job_result, Effects& out) {
 // The job can go on under a coordinator in another process when the node in this one leaves.
 bool Coordinator::may_transfer_leadership() const {
   using OnLeave = JobRules::OnLeave;
-  const bool is_at_work = state_ == State::kForming || state_ == State::kPreparing || state_ == State::kRunning ||
-                          state_ == State::kStopping;
-  if (!is_at_work || stopping_.job_ends || settings_.rules.on_leave == OnLeave::kEnd) return false;
+  if (is_recovering() || is_ending() || settings_.rules.on_leave == OnLeave::kEnd) return false;
   if (!leadership_.may_transfer_leadership(roster_, now_ms_)) return false;
   const int others = orders_.others(*config_.own_agent, roster_);
   return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;

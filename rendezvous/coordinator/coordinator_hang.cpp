@@ -23,29 +23,24 @@ void leave_out_standbys(membership::Roster& roster, const std::string& host, con
 }  // namespace
 
 // A round that is stopped makes no progress.
-void Coordinator::on(Node& node, const NodeProgress& message, Effects& out) {
-  if (state_ != State::kRunning || !is_current(node, message.round)) return;
+void Coordinator::on_node_progress(const NodeProgress& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
   node.progress = message;
   node.progress_ms = now_ms_;
   hang_.on_progress(node, message, hang_now(), out);
 }
 
-void Coordinator::on(Node& node, const HangSigns& message, Effects& out) {
-  if (state_ != State::kRunning || !is_current(node, message.round)) return;
+void Coordinator::on_hang_signs(const HangSigns& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
   hang_.on_signs(node, message, hang_now(), out);
 }
 
-void Coordinator::on(Node& node, const NodeEvidence& message, Effects& out) {
-  if (state_ != State::kRunning || !is_current(node, message.round)) return;
+void Coordinator::on_node_evidence(const NodeEvidence& message, Node& node, Effects& out) {
+  if (!is_current(node, message.round)) return;
   hang_.on_evidence(node, message, hang_now(), out);
 }
 
-// Called after each event: watches the round that runs.
-void Coordinator::look_at_hang(Effects& out) {
-  if (state_ != State::kRunning) {
-    if (hang_.round()) hang_.round_ends(now_ms_);
-    return hand_stuck_on(out);
-  }
+void Coordinator::watch_hang(const HangDue&, Effects& out) {
   const HangDesk::Now now = hang_now();
   if (hang_.round() != round_) {
     if (hang_.round()) hang_.round_ends(now_ms_);
@@ -67,16 +62,24 @@ void Coordinator::spread_state(const Transferred& transferred, Effects& out) {
   }
 }
 
-// Tells the nodes which of them are out because their workers cannot be ended.
-void Coordinator::hand_stuck_on(Effects& out) {
+void Coordinator::end_watch(const HangDue&, Effects&) {
+  if (hang_.round()) hang_.round_ends(now_ms_);
+}
+
+// Tells the nodes which of them are out because their workers cannot be ended. A candidate keeps what it knows for now:
+// another one that is elected in its place may know more.
+void Coordinator::hand_stuck_on(const HangDue& due, Effects& out) {
+  end_watch(due, out);
   const auto due_ms = hang_.stuck_due_ms();
   if (!due_ms) return;
-  if (state_ == State::kPreparing) return hang_.has_handed_stuck(now_ms_);  // PrepareRound had it
-  // A candidate keeps what it knows for now: another one that is elected in its place may know more.
-  if (state_ != State::kStopping && state_ != State::kForming) return;
   if (*due_ms > now_ms_) return look_again(*due_ms);
   hang_.has_handed_stuck(now_ms_);
   spread_state(state_transfer_.give_hang(identity_.term(), transferred_parts()), out);
+}
+
+void Coordinator::hand_stuck_in_preparing(const HangDue& due, Effects& out) {
+  end_watch(due, out);
+  if (hang_.stuck_due_ms()) hang_.has_handed_stuck(now_ms_);  // PrepareRound had it
 }
 
 HangDesk::Now Coordinator::hang_now() const {
@@ -118,8 +121,7 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
 // In a round that ends for a hang, or has ended for it while the node was away, a process that cannot be ended costs
 // only its node if others are left: one, or, if the node may stay, as many as the job needs.
 bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
-  const bool has_ended = state_ == State::kStopping || state_ == State::kRecovery || state_ == State::kForming;
-  if (!has_ended || !hang_.ends(*round_) || stopping_.job_ends) return false;
+  if (!hang_.ends(*round_) || stopping_.job_ends) return false;
   const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unhealthy.empty() && entry.second.session;
   });

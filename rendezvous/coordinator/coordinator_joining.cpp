@@ -25,31 +25,25 @@ HostRecord record_of(const std::string& host, const RoundCheck& check, const Los
   return record;
 }
 
-// The node was in the round that is being taken over.
-bool reports_round(Coordinator::State state, const Recovery& recovery, const AgentFacts& facts) {
-  return state == Coordinator::State::kRecovery && recovery.is_of_round(facts);
-}
-
 // The node's workers have succeeded in the round that runs, and the round went on without the node.
 bool is_done_in(const Coordinator& job, const AgentFacts& facts) {
-  return job.state() == Coordinator::State::kRunning && facts.activity == Activity::kSucceeded &&
-         facts.incarnation == job.incarnation() && facts.round == job.round();
+  return job.runs_workers() && facts.activity == Activity::kSucceeded && facts.incarnation == job.incarnation() &&
+         facts.round == job.round();
 }
 
 }  // namespace
 
-void Coordinator::on(const Introduced& event, Effects& out) {
+void Coordinator::on_introduced(const Introduced& event, Effects& out) {
   if (event.incarnation == 0 && event.term == 0) return;
   const Term term = identity_.term();
   // While the leader lease holds, no other coordinator can have been elected: the agent has met a candidate that was
   // not, because its voters were cut off from this coordinator. The nodes follow a coordinator that takes a higher term
   // only if they know by its own agent that it is in the same process.
   const bool leads = config_.own_agent && leadership_.leads(now_ms_);
-  const JobIdentity::Met met =
-      identity_.meet(event, round_ || recovery_.has_begun(), leads || state_ == State::kRecovery);
+  const JobIdentity::Met met = identity_.meet(event, round_ || recovery_.has_begun(), leads || is_recovering());
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
   if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
-  if (met == JobIdentity::Met::kJob && state_ == State::kEnding) {
+  if (met == JobIdentity::Met::kJob && has_result()) {
     // Answers that are under way carry the previous incarnation: the job result is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {
       if (node.session && !ending_.is_heard_by(agent))
@@ -89,7 +83,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   // The host was not known when its node was lost.
   if (recovery_.was_missed(message.facts)) charge(newcomer(message), out);
   if (begins_recovery(message, out)) {
-    if (state_ == State::kEnding) return admit(session, message, out);  // the node brought the job result itself
+    if (has_result()) return admit(session, message, out);  // the node brought the job result itself
   }
   budgets_.error_files_wait |= message.facts.error_files_wait;
   if (const auto rejected = why_refused(message)) {
@@ -123,14 +117,14 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
   const std::string host = newcomer(message).identity();
   const Applicant applicant{.was_in_job = was_in_job,
                             .comes_back = (is_known && was_in_job && round_ == facts.round) ||
-                                          reports_round(state_, recovery_, facts) || is_done_in(*this, facts),
+                                          is_being_taken_over(facts) || is_done_in(*this, facts),
                             .host = record_of(host, check_, budgets_.losses, now_ms_)};
-  return refusal(message, applicant, settings_, roster_.size(), state_ == State::kEnding);
+  return refusal(message, applicant, settings_, roster_.size(), has_result());
 }
 
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
 bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effects& out) {
-  if (message.node_rank && reports_round(state_, recovery_, message.facts)) {
+  if (message.node_rank && is_being_taken_over(message.facts)) {
     // Newcomers have asked for the rank before the node came back that has it in the round that runs.
     const std::string reason =
         format("rank {} belongs to a node of the running round; give each node a rank of its own", *message.node_rank);
@@ -184,7 +178,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     return came_back(*known, message, out);
   }
   const AgentFacts& facts = message.facts;
-  const bool is_of_round = reports_round(state_, recovery_, facts);
+  const bool is_of_round = is_being_taken_over(facts);
   const bool is_done = is_done_in(*this, facts);
   Node node;
   node.agent = message.agent;
@@ -220,7 +214,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   }
   forming_.newcomer_joins(now_ms_);
   Node& added = roster_.add(std::move(node), MemberState::kReady);
-  if (state_ == State::kEnding) {
+  if (has_result()) {
     out.push_back(Send{session, EndJob{*ending_.job_result()}});
     return;
   }
@@ -240,17 +234,17 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
       if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
     }
     is_ready(node, out);
-    if (state_ == State::kRecovery) stop_round(out);
+    if (is_recovering()) stop_round(out);
     return;
   }
   node.succeeded = facts.activity == Activity::kSucceeded;
   roster_.move(node, node.succeeded ? MemberState::kDone : MemberState::kMember);
-  if (state_ == State::kRecovery) recovery_.comes_back(facts.activity);
-  const bool may_go_on = state_ == State::kRecovery && !recovery_.stops() &&
+  if (is_recovering()) recovery_.comes_back(facts.activity);
+  const bool may_go_on = is_recovering() && !recovery_.stops() &&
                          (facts.activity == Activity::kRunning || facts.activity == Activity::kSucceeded);
   if (may_go_on) return;
   tell_to_stop(node, out);
-  if (state_ == State::kRecovery) stop_round(out);
+  if (is_recovering()) stop_round(out);
 }
 
 // --- A coordinator that takes over a job that runs. ---------------------------------------------------
@@ -263,8 +257,8 @@ bool Coordinator::has_round_after(const JobResult& job_result) const {
 bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   // A job result is final, however late it arrives, unless the job has begun another round since.
-  const bool is_over = facts.job_result && state_ != State::kEnding && !has_round_after(*facts.job_result);
-  const bool may = is_over || (state_ == State::kForming && !round_) || state_ == State::kRecovery;
+  const bool is_over = facts.job_result && !has_result() && !has_round_after(*facts.job_result);
+  const bool may = is_over || (!round_ && !has_result()) || is_recovering();
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
   const bool is_new = !facts.job_result && (!round_ || recovery_.is_later(facts));
@@ -280,11 +274,11 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
     return true;
   }
   if (is_new) take_over_round(facts, out);
-  if (reports_round(state_, recovery_, facts)) {
+  if (is_being_taken_over(facts)) {
     recovery_.is_reported(facts);
     inherit(facts.transferred, out);
   }
-  return is_new || state_ == State::kRecovery;
+  return is_new || is_recovering();
 }
 
 // The node brings the state that the coordinator before has transferred.
@@ -370,7 +364,7 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
   take_settings(message);
 }
 
-void Coordinator::go_on_recovery(Effects& out) {
+void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
   using Kind = Recovery::Decision::Kind;
   const TransferredHang* const hang = hang_.was_ending(*round_);
   const Recovery::Decision decision = recovery_.decide({.slots = slots_,
@@ -412,7 +406,7 @@ void Coordinator::go_on_recovery(Effects& out) {
     stop_round(out);
   }
   take_leaves(out);
-  if (state_ != State::kEnded) decide(out);
+  if (!ended()) decide(out);
 }
 
 }  // namespace elastic::coordinator

@@ -207,8 +207,8 @@ void Coordinator::scale_up_if_due(Effects& out) {
 
 void Coordinator::stop_round(Effects& out) {
   if (state_ == State::kStopping) return;
-  if (state_ == State::kPreparing) leadership_.abandon();
-  if (state_ == State::kRecovery) {
+  leadership_.abandon();
+  if (is_recovering()) {
     recovery_.stop();
   } else {
     state_ = State::kStopping;

@@ -9,7 +9,6 @@ namespace elastic::coordinator {
 
 using membership::MemberState;
 using membership::Node;
-using State = Coordinator::State;
 
 namespace {
 
@@ -31,12 +30,9 @@ void keep(std::optional<status::Progress>& kept, const status::Progress& other, 
   if (!kept || is_better(other.age_ms, kept->age_ms)) kept = other;
 }
 
-MemberPlace place_of(const Node& node, State state, bool is_checking) {
+MemberPlace place_of(const Node& node, bool is_round_on, bool is_checking) {
   switch (node.member_state()) {
-    case MemberState::kReady:
-      return state == State::kPreparing || state == State::kRunning || state == State::kStopping
-                 ? MemberPlace::kStandby
-                 : MemberPlace::kWaiting;
+    case MemberState::kReady: return is_round_on ? MemberPlace::kStandby : MemberPlace::kWaiting;
     case MemberState::kMember:
     case MemberState::kDone: return is_checking ? MemberPlace::kChecking : MemberPlace::kInRound;
     case MemberState::kStopping:
@@ -97,12 +93,12 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
   if (round_) job.round = *round_;
   statistics_.fill_status(job, now_ms);
   for (const auto& [agent, node] : roster_.nodes()) {
-    const MemberPlace place = place_of(node, state_, is_checking());
+    const MemberPlace place = place_of(node, is_in_round() && !is_recovering(), is_checking());
     ++job.nodes[static_cast<std::size_t>(place)];
     const bool is_in_round = place != MemberPlace::kWaiting && place != MemberPlace::kStandby;
     if (is_in_round) job.world_size = std::max<std::int64_t>(job.world_size, node.place.world_size);
     std::optional<status::Progress> newest;
-    if (state_ == State::kRunning && is_in_round && node.progress && node.progress->round == round_) {
+    if (runs_workers() && is_in_round && node.progress && node.progress->round == round_) {
       const std::int64_t since_ms = std::max<std::int64_t>(now_ms - node.progress_ms, 0);
       newest = progress_of(node.progress->newest, since_ms);
       keep(job.newest, *newest, std::less());

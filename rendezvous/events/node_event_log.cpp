@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "src/base/overloaded.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
@@ -53,22 +54,39 @@ LogEvent NodeEventLog::began() const {
                         .set("title", settings_.title)};
 }
 
-LogEvents NodeEventLog::on(const Event& event, std::int64_t now_ms) {
+LogEvents NodeEventLog::on_event(const Event& event, std::int64_t now_ms) {
   LogEvents out;
   now_ms_ = now_ms;
   why_ = why_the_end_;
-  std::visit([&](const auto& alternative) { on(alternative, out); }, event);
+  std::visit(Overloaded{[&](const FromCoordinator& e) { on_from_coordinator(e, out); },
+                        [&](const StoreOpened& e) { on_store_opened(e, out); },
+                        [&](const LogsOpened& e) { on_logs_opened(e, out); },
+                        [&](const WorkerStarted& e) { on_worker_started(e, out); },
+                        [&](const WorkerNotStarted& e) { on_worker_not_started(e, out); },
+                        [&](const WorkerExited& e) { on_worker_exited(e, out); },
+                        [&](const SignalReceived& e) { on_signal_received(e, out); },
+                        [&](const NodeChecked& e) { on_node_checked(e, out); },
+                        [&](const GuardianLost& e) { on_guardian_lost(e, out); },
+                        [&](const ProgressMade& e) { on_progress_made(e, out); }, [](const auto&) {}},
+             event);
   return out;
 }
 
-LogEvents NodeEventLog::on(const Effect& effect, std::int64_t now_ms) {
+LogEvents NodeEventLog::on_effect(const Effect& effect, std::int64_t now_ms) {
   LogEvents out;
   now_ms_ = now_ms;
-  std::visit([&](const auto& alternative) { on(alternative, out); }, effect);
+  std::visit(Overloaded{[&](const SignalWorkers& e) { on_signal_workers(e, out); },
+                        [&](const AwaitAllGone& e) { on_await_all_gone(e, out); },
+                        [&](const StartWorkers& e) { on_start_workers(e, out); },
+                        [&](const CheckNode& e) { on_check_node(e, out); },
+                        [&](const LeaveBackground& e) { on_leave_background(e, out); },
+                        [&](const CloseStore& e) { on_close_store(e, out); }, [&](const Warn& e) { on_warn(e, out); },
+                        [&](const Finish& e) { on_finish(e, out); }, [](const auto&) {}},
+             effect);
   return out;
 }
 
-void NodeEventLog::on(const FromCoordinator& event, LogEvents& out) {
+void NodeEventLog::on_from_coordinator(const FromCoordinator& event, LogEvents& out) {
   if (const auto* round = std::get_if<protocol::PrepareRound>(&event.message)) return prepared(*round, out);
   if (const auto* stop = std::get_if<protocol::StopWorkers>(&event.message))
     why_ = stop->hangs ? "the round hangs" : "the coordinator stopped the round";
@@ -116,7 +134,7 @@ void NodeEventLog::prepared(const protocol::PrepareRound& round, LogEvents& out)
                 .set("reason", round.reason));
 }
 
-void NodeEventLog::on(const StoreOpened& event, LogEvents& out) {
+void NodeEventLog::on_store_opened(const StoreOpened& event, LogEvents& out) {
   const protocol::StoreEndpoint& at = event.endpoint;
   add_event(out, Level::kInfo, "store_open",
             at.address.empty() ? format("round {}: the worker store is open at port {}", round_.round, at.port)
@@ -124,13 +142,13 @@ void NodeEventLog::on(const StoreOpened& event, LogEvents& out) {
             with("round", whole(round_.round)).set("address", at.address).set("port", at.port));
 }
 
-void NodeEventLog::on(const LogsOpened& event, LogEvents& out) {
+void NodeEventLog::on_logs_opened(const LogsOpened& event, LogEvents& out) {
   if (!settings_.logs) return;
   add_event(out, Level::kDebug, "logs_open", format("round {}: log directories are ready", event.round),
             with("round", whole(event.round)));
 }
 
-void NodeEventLog::on(const WorkerStarted& event, LogEvents& out) {
+void NodeEventLog::on_worker_started(const WorkerStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   add_event(
       out, Level::kDebug, "worker_started", format("round {}: rank {} started, pid {}", round_.round, rank, event.pid),
@@ -139,7 +157,7 @@ void NodeEventLog::on(const WorkerStarted& event, LogEvents& out) {
   if (static_cast<int>(workers_.size()) == settings_.local_world_size) started(out);
 }
 
-void NodeEventLog::on(const WorkerNotStarted& event, LogEvents& out) {
+void NodeEventLog::on_worker_not_started(const WorkerNotStarted& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   add_event(out, Level::kDebug, "worker_not_started",
             format("round {}: rank {} was not started: {}", round_.round, rank, event.reason),
@@ -169,7 +187,7 @@ void NodeEventLog::started(LogEvents& out) {
                 .set("spared_cpu_ms", is_warm ? Json(one.spared_cpu_ms) : Json()));
 }
 
-void NodeEventLog::on(const WorkerExited& event, LogEvents& out) {
+void NodeEventLog::on_worker_exited(const WorkerExited& event, LogEvents& out) {
   const int rank = round_.place.base_rank + event.local_rank;
   const Worker& worker = workers_.at(static_cast<std::size_t>(event.local_rank));
   if (!event.exit.success()) why_ = format("rank {} {}", rank, event.exit.text());
@@ -185,7 +203,7 @@ void NodeEventLog::on(const WorkerExited& event, LogEvents& out) {
                 .set("milliseconds", now_ms_ - worker.started_ms));
 }
 
-void NodeEventLog::on(const SignalReceived& event, LogEvents& out) {
+void NodeEventLog::on_signal_received(const SignalReceived& event, LogEvents& out) {
   const std::string name = signal_name(event.signal);
   why_ = format("{} got {}", program_name(), name);
   const bool by_worker = event.worker != 0;
@@ -194,24 +212,24 @@ void NodeEventLog::on(const SignalReceived& event, LogEvents& out) {
             with("signal", name).set("worker", by_worker ? Json(event.worker) : Json()));
 }
 
-void NodeEventLog::on(const CheckNode& effect, LogEvents& out) {
+void NodeEventLog::on_check_node(const CheckNode& effect, LogEvents& out) {
   add_event(out, Level::kDebug, "check_began",
             format("round {}: phase {} of this node's check begins", effect.round, effect.phase),
             with("round", whole(effect.round)).set("phase", whole(effect.phase)));
 }
 
-void NodeEventLog::on(const NodeChecked& event, LogEvents& out) {
+void NodeEventLog::on_node_checked(const NodeChecked& event, LogEvents& out) {
   add_event(out, Level::kDebug, "check_answered",
             format("round {}: phase {} of this node's check is done", event.round, event.phase),
             with("round", whole(event.round)).set("phase", whole(event.phase)).set("result", event.result));
 }
 
-void NodeEventLog::on(const GuardianLost& event, LogEvents&) {
+void NodeEventLog::on_guardian_lost(const GuardianLost& event, LogEvents&) {
   why_ = event.parent == 0 ? "parent process was killed" : format("parent process {} was killed", event.parent);
 }
 
 // Said once in a round: the status shows how far it is.
-void NodeEventLog::on(const ProgressMade& event, LogEvents& out) {
+void NodeEventLog::on_progress_made(const ProgressMade& event, LogEvents& out) {
   if (event.progress.round != round_.round || std::exchange(progress_told_, true)) return;
   const protocol::ProgressOfRank& newest = event.progress.newest;
   const std::string who = newest.rank ? format("rank {}", *newest.rank) : "a rank of this node";
@@ -224,7 +242,7 @@ void NodeEventLog::on(const ProgressMade& event, LogEvents& out) {
                 .set("source", progress::name_of(newest.source)));
 }
 
-void NodeEventLog::on(const StartWorkers& effect, LogEvents& out) {
+void NodeEventLog::on_start_workers(const StartWorkers& effect, LogEvents& out) {
   began_to_start_ms_ = now_ms_;
   add_event(out, Level::kDebug, "round_began",
             format("round {}: starting the workers of this node", effect.round.round),
@@ -233,7 +251,7 @@ void NodeEventLog::on(const StartWorkers& effect, LogEvents& out) {
                 .set("store_port", effect.store.port));
 }
 
-void NodeEventLog::on(const SignalWorkers& effect, LogEvents& out) {
+void NodeEventLog::on_signal_workers(const SignalWorkers& effect, LogEvents& out) {
   sent_signal_ = effect.signal;
   if (effect.spared) {
     const int rank = round_.place.base_rank + *effect.spared;
@@ -275,7 +293,7 @@ std::string NodeEventLog::stopping_by(int signal) const {
   return job_succeeded_ ? format("sending {} to any processes left", name) : format("stopping workers with {}", name);
 }
 
-void NodeEventLog::on(const AwaitAllGone&, LogEvents& out) {
+void NodeEventLog::on_await_all_gone(const AwaitAllGone&, LogEvents& out) {
   stopping_ = true;
   stopped_at_ms_ = now_ms_;
   const std::string signal = signal_name(sent_signal_);
@@ -284,14 +302,14 @@ void NodeEventLog::on(const AwaitAllGone&, LogEvents& out) {
             with("round", whole(round_.round)).set("signal", signal).set("reason", why_));
 }
 
-void NodeEventLog::on(const LeaveBackground&, LogEvents& out) {
+void NodeEventLog::on_leave_background(const LeaveBackground&, LogEvents& out) {
   left_background_ = true;
   add_event(out, Level::kInfo, "background_left",
             format("round {}: processes that its workers left running are kept", round_.round),
             with("round", whole(round_.round)));
 }
 
-void NodeEventLog::on(const CloseStore&, LogEvents& out) {
+void NodeEventLog::on_close_store(const CloseStore&, LogEvents& out) {
   if (left_background_) return;
   add_event(
       out, Level::kInfo, "workers_gone",
@@ -299,13 +317,13 @@ void NodeEventLog::on(const CloseStore&, LogEvents& out) {
       with("round", whole(round_.round)).set("milliseconds", now_ms_ - stopped_at_ms_));
 }
 
-void NodeEventLog::on(const Warn& effect, LogEvents& out) {
+void NodeEventLog::on_warn(const Warn& effect, LogEvents& out) {
   // No event has told this reason before: the link knows it by the clock alone.
   if (effect.event == "lease_over") why_ = "the lease is over";
   add_event(out, Level::kWarning, effect.event, effect.text);
 }
 
-void NodeEventLog::on(const Finish& effect, LogEvents& out) {
+void NodeEventLog::on_finish(const Finish& effect, LogEvents& out) {
   const JobResult& job_result = effect.job_result;
   const bool well = job_result.outcome == JobResult::Outcome::kSucceeded;
   const bool failed = job_result.outcome == JobResult::Outcome::kFailed;

@@ -30,9 +30,9 @@ class NodeEventLog {
   // The launch begins.
   LogEvent began() const;
   // The agent is about to get this event, at this time of a monotonic clock.
-  LogEvents on(const agent::Event& event, std::int64_t now_ms);
+  LogEvents on_event(const agent::Event& event, std::int64_t now_ms);
   // This effect of the agent is about to be performed.
-  LogEvents on(const agent::Effect& effect, std::int64_t now_ms);
+  LogEvents on_effect(const agent::Effect& effect, std::int64_t now_ms);
   // These local ranks handle the signal, and got it before the other processes of their groups; empty: none.
   LogEvents signalled_alone(int signal, const std::vector<int>& local_ranks) const;
   // What this node waits for now; empty: nothing. Says when a wait for other nodes begins, and when it ends.
@@ -49,26 +49,24 @@ class NodeEventLog {
     std::int64_t spared_cpu_ms = 0;
   };
 
-  void on(const agent::FromCoordinator& event, LogEvents& out);
-  void on(const agent::StoreOpened& event, LogEvents& out);
-  void on(const agent::LogsOpened& event, LogEvents& out);
-  void on(const agent::WorkerStarted& event, LogEvents& out);
-  void on(const agent::WorkerNotStarted& event, LogEvents& out);
-  void on(const agent::WorkerExited& event, LogEvents& out);
-  void on(const agent::SignalReceived& event, LogEvents& out);
-  void on(const agent::NodeChecked& event, LogEvents& out);
-  void on(const agent::GuardianLost& event, LogEvents& out);
-  void on(const agent::ProgressMade& event, LogEvents& out);
-  void on(const agent::SignalWorkers& effect, LogEvents& out);
-  void on(const agent::AwaitAllGone& effect, LogEvents& out);
-  void on(const agent::StartWorkers& effect, LogEvents& out);
-  void on(const agent::CheckNode& effect, LogEvents& out);
-  void on(const agent::LeaveBackground& effect, LogEvents& out);
-  void on(const agent::CloseStore& effect, LogEvents& out);
-  void on(const agent::Warn& effect, LogEvents& out);
-  void on(const agent::Finish& effect, LogEvents& out);
-  template <class Other>
-  void on(const Other&, LogEvents&) {}  // no log event comes of it
+  void on_from_coordinator(const agent::FromCoordinator& event, LogEvents& out);
+  void on_store_opened(const agent::StoreOpened& event, LogEvents& out);
+  void on_logs_opened(const agent::LogsOpened& event, LogEvents& out);
+  void on_worker_started(const agent::WorkerStarted& event, LogEvents& out);
+  void on_worker_not_started(const agent::WorkerNotStarted& event, LogEvents& out);
+  void on_worker_exited(const agent::WorkerExited& event, LogEvents& out);
+  void on_signal_received(const agent::SignalReceived& event, LogEvents& out);
+  void on_node_checked(const agent::NodeChecked& event, LogEvents& out);
+  void on_guardian_lost(const agent::GuardianLost& event, LogEvents& out);
+  void on_progress_made(const agent::ProgressMade& event, LogEvents& out);
+  void on_signal_workers(const agent::SignalWorkers& effect, LogEvents& out);
+  void on_await_all_gone(const agent::AwaitAllGone& effect, LogEvents& out);
+  void on_start_workers(const agent::StartWorkers& effect, LogEvents& out);
+  void on_check_node(const agent::CheckNode& effect, LogEvents& out);
+  void on_leave_background(const agent::LeaveBackground& effect, LogEvents& out);
+  void on_close_store(const agent::CloseStore& effect, LogEvents& out);
+  void on_warn(const agent::Warn& effect, LogEvents& out);
+  void on_finish(const agent::Finish& effect, LogEvents& out);
 
   void prepared(const protocol::PrepareRound& round, LogEvents& out);
   void started(LogEvents& out);

@@ -35,10 +35,10 @@ struct Told {
     return out;
   }
   std::vector<std::string> on(const Event& event, std::int64_t now_ms = 0) {
-    return words(node_event_log.on(event, now_ms));
+    return words(node_event_log.on_event(event, now_ms));
   }
   std::vector<std::string> on(const Effect& effect, std::int64_t now_ms = 0) {
-    return words(node_event_log.on(effect, now_ms));
+    return words(node_event_log.on_effect(effect, now_ms));
   }
 
   NodeEventLog node_event_log;

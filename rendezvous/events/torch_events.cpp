@@ -43,7 +43,7 @@ Json unknown_error(bool has_traits) {
 
 }  // namespace
 
-std::string TorchEvents::on(const Event& event, double now_ms) {
+std::string TorchEvents::on_event(const Event& event, double now_ms) {
   if (const auto* told = std::get_if<FromCoordinator>(&event)) {
     const auto* round = std::get_if<protocol::PrepareRound>(&told->message);
     if (round == nullptr) return {};
@@ -68,7 +68,7 @@ std::string TorchEvents::on(const Event& event, double now_ms) {
   return {};
 }
 
-std::string TorchEvents::on(const Effect& effect, double now_ms) {
+std::string TorchEvents::on_effect(const Effect& effect, double now_ms) {
   if (std::holds_alternative<StartWorkers>(effect)) {
     std::string lines = agent_event("ASSIGN_WORKER_RANKS", now_ms - prepared_ms_);
     group_rank_ = round_.place.node_rank;

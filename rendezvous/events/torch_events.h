@@ -27,9 +27,9 @@ class TorchEvents {
   TorchEvents(Settings settings, double now_ms)
       : settings_(std::move(settings)), began_ms_(now_ms), waits_since_ms_(now_ms) {}
 
-  // Called like NodeEventLog::on(). Return what is to be printed: whole lines, each with its newline.
-  std::string on(const agent::Event& event, double now_ms);
-  std::string on(const agent::Effect& effect, double now_ms);
+  // Called like NodeEventLog. Return what is to be printed: whole lines, each with its newline.
+  std::string on_event(const agent::Event& event, double now_ms);
+  std::string on_effect(const agent::Effect& effect, double now_ms);
   // The job has ended. `error_files` are the texts of the error files of this node's workers, by local rank, empty
   // where there is none; the vector may be shorter.
   std::string ended(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const;

@@ -17,15 +17,15 @@ const PrepareRound kRound{.round = 0, .restart_count = 0, .max_restarts = 1, .pl
 struct Launch {
   // A round of two workers, which run.
   std::string start(const PrepareRound& round, double at_ms) {
-    std::string lines = events.on(FromCoordinator{round}, at_ms);
-    lines += events.on(StartWorkers{round, {}}, at_ms + 1.5);
-    lines += events.on(WorkerStarted{0, 70}, at_ms + 2);
-    return lines += events.on(WorkerStarted{1, 71}, at_ms + 3);
+    std::string lines = events.on_event(FromCoordinator{round}, at_ms);
+    lines += events.on_effect(StartWorkers{round, {}}, at_ms + 1.5);
+    lines += events.on_event(WorkerStarted{0, 70}, at_ms + 2);
+    return lines += events.on_event(WorkerStarted{1, 71}, at_ms + 3);
   }
-  void exit(int local_rank, ExitStatus status) { events.on(WorkerExited{local_rank, status, 0}, 0); }
+  void exit(int local_rank, ExitStatus status) { events.on_event(WorkerExited{local_rank, status, 0}, 0); }
   void finish(double now_ms) {
-    events.on(CloseStore{}, now_ms);
-    events.on(Finish{}, now_ms);
+    events.on_effect(CloseStore{}, now_ms);
+    events.on_effect(Finish{}, now_ms);
   }
 
   TorchEvents events{{"night", "default", "host-a", "c10d", "python3", 2}, 1000};
@@ -51,7 +51,7 @@ std::string states(const std::string& lines) {
 TEST_CASE("the events of a round are PyTorch's, letter by letter") {
   Launch launch;
   CHECK(
-      launch.events.on(FromCoordinator{kRound}, 1012.25) ==
+      launch.events.on_event(FromCoordinator{kRound}, 1012.25) ==
       R"({"name": "torchelastic.worker.status.RENDEZVOUS", "source": "AGENT", "timestamp": 0, "metadata": )"
       R"({"run_id": "night", "global_rank": null, "group_rank": null, "worker_id": null, "role": "default", )"
       R"("hostname": "host-a", "state": "RENDEZVOUS", "total_run_time": 0, "rdzv_backend": "c10d", "raw_error": null, )"
@@ -114,7 +114,7 @@ TEST_CASE("without an error file all failures have the traits of an exit code, i
 TEST_CASE("a restart has the last round's group and the new count, and its wait begins when the old workers are gone") {
   Launch launch;
   launch.start(kRound, 1010);
-  launch.events.on(CloseStore{}, 3000);
+  launch.events.on_effect(CloseStore{}, 3000);
   PrepareRound next = kRound;
   next.restart_count = 1;
   const std::string lines = launch.start(next, 3020.5);

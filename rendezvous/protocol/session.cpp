@@ -115,7 +115,7 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
     const FrameReader::Step step = reader_.next(bytes, limits::kAgentFrameBytes);
     if (step == FrameReader::Step::kNeedMore) break;
     if (step == FrameReader::Step::kFrame) {
-      on(reader_.frame(), events, out);
+      on_frame(reader_.frame(), events, out);
     } else {
       const Fault found = unreadable(reader_, step, limits::kAgentFrameBytes);
       end(found.error, found.told, events, out);
@@ -125,7 +125,7 @@ std::vector<AgentSession::Event> AgentSession::receive(Bytes bytes, ByteString& 
   return events;
 }
 
-void AgentSession::on(const Frame& frame, Events& events, ByteString& out) {
+void AgentSession::on_frame(const Frame& frame, Events& events, ByteString& out) {
   if (frame.type == FrameType::kRefused) {
     SessionError error = refused_by(frame, version_);
     if (state_ == State::kHello) error.redirect.reset();  // the other side has proven nothing
@@ -298,7 +298,7 @@ std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, 
     const FrameReader::Step step = reader_.next(bytes, limit);
     if (step == FrameReader::Step::kNeedMore) break;
     if (step == FrameReader::Step::kFrame) {
-      on(reader_.frame(), events, out);
+      on_frame(reader_.frame(), events, out);
     } else {
       const Fault found = unreadable(reader_, step, limit);
       end(found.error, found.told, events, out);
@@ -308,7 +308,7 @@ std::vector<CoordinatorSession::Event> CoordinatorSession::receive(Bytes bytes, 
   return events;
 }
 
-void CoordinatorSession::on(const Frame& frame, Events& events, ByteString& out) {
+void CoordinatorSession::on_frame(const Frame& frame, Events& events, ByteString& out) {
   const bool is_known = state_ == State::kIntroduced || state_ == State::kWelcomed;
   if (state_ == State::kStart && frame.type == FrameType::kHello) return take_hello(frame, events, out);
   if (state_ == State::kStart && frame.type == FrameType::kNodeIsEmpty) {

@@ -128,7 +128,7 @@ class AgentSession {
 
   enum class State : std::uint8_t { kHello, kProved, kWelcomed, kBroken };
   using Events = std::vector<Event>;
-  void on(const Frame& frame, Events& events, ByteString& out);
+  void on_frame(const Frame& frame, Events& events, ByteString& out);
   void take_challenge(const Frame& frame, Events& events, ByteString& out);
   void take_welcome(const Frame& frame, Events& events, ByteString& out);
   void take_lease_grant(const Frame& frame, Events& events, ByteString& out);
@@ -214,7 +214,7 @@ class CoordinatorSession {
 
   enum class State : std::uint8_t { kStart, kChallenged, kIntroduced, kWelcomed, kBroken };
   using Events = std::vector<Event>;
-  void on(const Frame& frame, Events& events, ByteString& out);
+  void on_frame(const Frame& frame, Events& events, ByteString& out);
   void take_hello(const Frame& frame, Events& events, ByteString& out);
   void take_proof(const Frame& frame, Events& events, ByteString& out);
   void take_node_is_empty(const Frame& frame, Events& events, ByteString& out);

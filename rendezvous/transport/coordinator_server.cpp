@@ -100,11 +100,11 @@ std::int64_t CoordinatorServer::now_ms() const {
 void CoordinatorServer::connect() {
   ELASTIC_CHECK(last_ == 0);  // a second session would wait until all leases of such a time are over
   only_connection_ = ++last_;
-  on(ConnectionOpened{only_connection_, random_nonce()});
+  on_event(ConnectionOpened{only_connection_, random_nonce()});
 }
 
 void CoordinatorServer::receive(std::span<const std::uint8_t> bytes) {
-  if (only_connection_ != 0) on(ConnectionRead{only_connection_, {bytes.begin(), bytes.end()}});
+  if (only_connection_ != 0) on_event(ConnectionRead{only_connection_, {bytes.begin(), bytes.end()}});
 }
 
 void CoordinatorServer::record(const std::string& job, std::function<void(std::string_view line)> write) {
@@ -138,9 +138,9 @@ void CoordinatorServer::accept(std::unique_ptr<net::Stream> stream) {
                   .on_end =
                       [this, id] {
                         connections_.erase(id);
-                        on(ConnectionClosed{id, "its connection ended"});
+                        on_event(ConnectionClosed{id, "its connection ended"});
                       }});
-  on(ConnectionOpened{id, random_nonce(), peer, local});
+  on_event(ConnectionOpened{id, random_nonce(), peer, local});
 }
 
 void CoordinatorServer::read(ConnectionId id, std::span<const std::uint8_t> bytes) {
@@ -156,21 +156,21 @@ void CoordinatorServer::read(ConnectionId id, std::span<const std::uint8_t> byte
     }
     if (to_http_ && recognised(text) == Stranger::kHttp) return to_http_(release(id, "it speaks HTTP"), bytes);
   }
-  on(ConnectionRead{id, {bytes.begin(), bytes.end()}});
+  on_event(ConnectionRead{id, {bytes.begin(), bytes.end()}});
 }
 
 std::unique_ptr<net::Stream> CoordinatorServer::release(ConnectionId id, std::string why) {
   const auto found = connections_.find(id);
   std::unique_ptr<net::Stream> stream = std::move(found->second.stream);
   connections_.erase(found);
-  on(ConnectionClosed{id, std::move(why)});
+  on_event(ConnectionClosed{id, std::move(why)});
   return stream;
 }
 
 status::Coordinator CoordinatorServer::status() const { return service_.status(now_ms()); }
 
 coordinator::OrderAnswered CoordinatorServer::order(const std::string& job, coordinator::OperatorOrder order) {
-  on(OrderGiven{job, std::move(order)});
+  on_event(OrderGiven{job, std::move(order)});
   ELASTIC_CHECK(answer_.has_value());
   return *std::exchange(answer_, std::nullopt);
 }
@@ -178,12 +178,12 @@ coordinator::OrderAnswered CoordinatorServer::order(const std::string& job, coor
 void CoordinatorServer::collect_stacks(const std::string& job, OnStacks answered) {
   const StacksDesk::Ticket ticket = ++last_ticket_;
   stacks_askers_.emplace(ticket, std::move(answered));
-  on(StacksAsked{job, ticket});
+  on_event(StacksAsked{job, ticket});
 }
 
 // Effects may bring about further events at once, which wait in the queue until all effects of the present one have
 // been carried out.
-void CoordinatorServer::on(ServiceEvent event) {
+void CoordinatorServer::on_event(ServiceEvent event) {
   events_.push_back(std::move(event));
   if (std::exchange(deciding_, true)) return;
   while (!events_.empty()) {
@@ -212,7 +212,7 @@ void CoordinatorServer::perform(ServiceEffect& effect) {
                    log::warning("agent_reads_nothing",
                                 format("{} reads nothing: its connection is closed", found->second.stream->peer()));
                    connections_.erase(found);
-                   on(ConnectionClosed{e.connection, "it read nothing"});
+                   on_event(ConnectionClosed{e.connection, "it read nothing"});
                  },
                  [&](const Close& e) {
                    if (e.connection == only_connection_) {
@@ -263,7 +263,7 @@ void CoordinatorServer::try_peer_port(const TryPeerPortOf& peer_port) {
       std::make_unique<PeerPortProbe>(loop_, net::addresses_elsewhere(split(peer_port.peer_port.addresses, ' ')),
                                       peer_port.peer_port.port, [this, key](std::string address) {
                                         const auto done = probes_.extract(key);
-                                        on(PeerPortAnswered{key.first, {key.second, std::move(address)}});
+                                        on_event(PeerPortAnswered{key.first, {key.second, std::move(address)}});
                                       });
 }
 
@@ -293,7 +293,7 @@ void CoordinatorServer::plan_timer() {
   if (!next_ms) return timer_.stop();
   timer_.start(std::max<std::int64_t>(*next_ms - now_ms(), 0), [this] {
     timer_at_ms_.reset();
-    on(ServiceTime{});
+    on_event(ServiceTime{});
   });
 }
 

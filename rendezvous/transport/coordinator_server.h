@@ -61,12 +61,12 @@ class CoordinatorServer {
   void disconnect() { only_connection_ = 0; }
 
   // What the node's agent knows of the coordinator, if this is its peer port.
-  void set_peer_facts(const PeerFacts& facts) { on(facts); }
+  void set_peer_facts(const PeerFacts& facts) { on_event(facts); }
   // The agent in this process has ended in order; the server stays for other nodes.
-  void agent_has_ended() { on(AgentEnded{}); }
+  void agent_has_ended() { on_event(AgentEnded{}); }
   // After agent_has_ended(): this signal tells the process to end. Each coordinator here transfers its leadership, or
   // ends its job. Then the server becomes idle, if it only_ends().
-  void leave(int signal) { on(ProcessLeaves{signal}); }
+  void leave(int signal) { on_event(ProcessLeaves{signal}); }
   bool only_ends() const { return service_.only_ends(); }
 
   // From now on `write` gets the recording of this job's coordinator, line by line. To be called before an agent joins.
@@ -125,7 +125,7 @@ class CoordinatorServer {
   void read(ConnectionId id, std::span<const std::uint8_t> bytes);
   // Removes a connection that is no agent's, for another receiver.
   std::unique_ptr<net::Stream> release(ConnectionId id, std::string why);
-  void on(ServiceEvent event);
+  void on_event(ServiceEvent event);
   void perform(ServiceEffect& effect);
   void try_peer_port(const TryPeerPortOf& peer_port);
   void gossip_to(const GossipTo& there);

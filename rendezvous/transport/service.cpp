@@ -41,7 +41,17 @@ Service::Service(ServiceSettings settings, std::int64_t now_ms)
 ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
   ServiceEffects out;
   now_ms_ = std::max(now_ms_, now_ms);
-  std::visit([&](const auto& known) { on(known, out); }, event);
+  std::visit(Overloaded{[&](const ConnectionOpened& e) { on_connection_opened(e, out); },
+                        [&](const ConnectionRead& e) { on_connection_read(e, out); },
+                        [&](const ConnectionClosed& e) { on_connection_closed(e, out); },
+                        [&](const ServiceTime& e) { on_service_time(e, out); },
+                        [&](const OrderGiven& e) { on_order_given(e, out); },
+                        [&](const PeerFacts& e) { on_peer_facts(e, out); },
+                        [&](const PeerPortAnswered& e) { on_peer_port_answered(e, out); },
+                        [&](const AgentEnded& e) { on_agent_ended(e, out); },
+                        [&](const ProcessLeaves& e) { on_process_leaves(e, out); },
+                        [&](const StacksAsked& e) { on_stacks_asked(e, out); }},
+             event);
   for (const std::string& job : std::exchange(left_, {})) forget_if_empty(job);
   if (!stacks_.empty()) go_on_with_stacks(out);
   // A connection is looked at as such, and as the session of a node.
@@ -85,7 +95,7 @@ status::Coordinator Service::status(std::int64_t now_ms) const {
   return out;
 }
 
-void Service::on(const ConnectionOpened& event, ServiceEffects& out) {
+void Service::on_connection_opened(const ConnectionOpened& event, ServiceEffects& out) {
   const auto [place, is_new] =
       connections_.emplace(event.connection, Connection(CoordinatorSession(settings_.secret, event.nonce)));
   if (!is_new) return;
@@ -100,7 +110,7 @@ void Service::on(const ConnectionOpened& event, ServiceEffects& out) {
   greetings_.emplace(place->second.greet_until_ms, event.connection);
 }
 
-void Service::on(const ConnectionRead& event, ServiceEffects& out) {
+void Service::on_connection_read(const ConnectionRead& event, ServiceEffects& out) {
   auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   ByteString reply;
@@ -108,11 +118,11 @@ void Service::on(const ConnectionRead& event, ServiceEffects& out) {
   if (!reply.empty()) out.push_back(Write{event.connection, std::move(reply)});
   for (const auto& each : events) {
     if (!connections_.contains(event.connection)) return;
-    on(event.connection, each, out);
+    on_session_event(event.connection, each, out);
   }
 }
 
-void Service::on(const ConnectionClosed& event, ServiceEffects& out) {
+void Service::on_connection_closed(const ConnectionClosed& event, ServiceEffects& out) {
   const auto found = connections_.find(event.connection);
   if (found == connections_.end()) return;
   const std::string job = found->second.job;
@@ -122,10 +132,10 @@ void Service::on(const ConnectionClosed& event, ServiceEffects& out) {
   if (!was_welcome) return;
   left_.insert(job);
   if (stacks_.contains(job)) gone_.emplace_back(job, event.connection);
-  on(job, SessionEnded{event.connection, event.how}, out);
+  to_coordinator(job, SessionEnded{event.connection, event.how}, out);
 }
 
-void Service::on(const ServiceTime&, ServiceEffects& out) {
+void Service::on_service_time(const ServiceTime&, ServiceEffects& out) {
   while (!greetings_.empty() && greetings_.begin()->first <= now_ms_) {
     const ConnectionId id = greetings_.begin()->second;
     out.push_back(Log{{},
@@ -139,27 +149,29 @@ void Service::on(const ServiceTime&, ServiceEffects& out) {
     if (at_ms > now_ms_) break;
     due.push_back(job);
   }
-  for (const std::string& job : due) on(job, TimePassed{}, out);
+  for (const std::string& job : due) to_coordinator(job, TimePassed{}, out);
 }
 
-void Service::on(const PeerFacts& event, ServiceEffects& out) {
+void Service::on_peer_facts(const PeerFacts& event, ServiceEffects& out) {
   const PeerFacts before = std::exchange(peer_facts_, event);
   const bool is_same = event.addresses == before.addresses && event.port == before.port && event.term == before.term;
   if (event.addresses.empty() || is_same || !jobs_.contains(event.job)) return;
-  on(event.job, OwnAgentElsewhere{event.term}, out);
+  to_coordinator(event.job, OwnAgentElsewhere{event.term}, out);
 }
 
-void Service::on(const PeerPortAnswered& event, ServiceEffects& out) { on(event.job, event.tried, out); }
+void Service::on_peer_port_answered(const PeerPortAnswered& event, ServiceEffects& out) {
+  to_coordinator(event.job, event.tried, out);
+}
 
 void Service::on_each(const Event& event, ServiceEffects& out) {
   std::vector<std::string> jobs;
   for (const auto& [job, served] : jobs_) jobs.push_back(job);
-  for (const std::string& job : jobs) on(job, event, out);
+  for (const std::string& job : jobs) to_coordinator(job, event, out);
 }
 
-void Service::on(const OrderGiven& event, ServiceEffects& out) {
+void Service::on_order_given(const OrderGiven& event, ServiceEffects& out) {
   auto job = job_of(event.job);
-  if (job) return on(*job, event.order, out);
+  if (job) return to_coordinator(*job, event.order, out);
   out.push_back(std::move(job.error()));
 }
 
@@ -180,7 +192,7 @@ std::expected<std::string, OrderAnswered> Service::job_of(const std::string& nam
   return std::unexpected(OrderAnswered{OrderAnswered::Kind::kUnknown, wrong + here});
 }
 
-void Service::on(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
+void Service::on_session_event(ConnectionId id, const CoordinatorSession::Event& event, ServiceEffects& out) {
   Connection& connection = connections_.at(id);
   std::visit(Overloaded{
                  [&](const CoordinatorSession::Introduced& e) { introduced(id, e.introduction, out); },
@@ -199,10 +211,10 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                      if (joins->address.empty()) joins->address = connection.from;
                      add_address(joins->addresses, connection.from);
                    }
-                   on(connection.job, said, out);
+                   to_coordinator(connection.job, said, out);
                  },
                  [&](const CoordinatorSession::KeepAlive& e) {
-                   on(connection.job, KeepAliveReceived{id}, out);
+                   to_coordinator(connection.job, KeepAliveReceived{id}, out);
                    const auto still = connections_.find(id);
                    if (still == connections_.end() || !still->second.welcome) return;
                    still->second.unanswered = e.number;
@@ -224,7 +236,7 @@ void Service::on(ConnectionId id, const CoordinatorSession::Event& event, Servic
                    const std::string job = connection.job;
                    const bool was_welcome = connection.welcome;
                    close(id, out);
-                   if (was_welcome) on(job, SessionEnded{id, e.text}, out);
+                   if (was_welcome) to_coordinator(job, SessionEnded{id, e.text}, out);
                  },
              },
              event);
@@ -267,7 +279,7 @@ void Service::take_lease_ack(ConnectionId id, const CoordinatorSession::LeaseAck
   if (asked == connection.asked.end()) return;
   const std::int64_t since_ms = asked->second;
   connection.asked.erase(connection.asked.begin(), asked);
-  on(connection.job, LeaseAckReceived{id, since_ms, ack.voter_state}, out);
+  to_coordinator(connection.job, LeaseAckReceived{id, since_ms, ack.voter_state}, out);
 }
 
 // The address by which the other nodes of its job reach a node: the one that it connects from, unless it is on this
@@ -281,7 +293,7 @@ std::string Service::address_of(const Connection& connection) const {
   return connection.from;
 }
 
-void Service::on(std::string job, const Event& event, ServiceEffects& out) {
+void Service::to_coordinator(std::string job, const Event& event, ServiceEffects& out) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   Coordinator& coordinator = *found->second;
@@ -346,7 +358,7 @@ void Service::pass_on_emptied_nodes(const std::string& job, ServiceEffects& out)
     if (is_due) due.push_back(entry.second);
     return is_due;
   });
-  for (const NodeEmptied& word : due) on(job, word, out);
+  for (const NodeEmptied& word : due) to_coordinator(job, word, out);
 }
 
 void Service::perform(const std::string& job, const Effect& effect, ServiceEffects& out) {

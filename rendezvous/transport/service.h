@@ -216,22 +216,24 @@ class Service {
     std::int64_t birth_ms = 0;  // of that start of the job
   };
 
-  void on(const ConnectionOpened& event, ServiceEffects& out);
-  void on(const ConnectionRead& event, ServiceEffects& out);
-  void on(const ConnectionClosed& event, ServiceEffects& out);
-  void on(const ServiceTime& event, ServiceEffects& out);
-  void on(const OrderGiven& event, ServiceEffects& out);
-  void on(const PeerFacts& event, ServiceEffects& out);
-  void on(const PeerPortAnswered& event, ServiceEffects& out);
-  void on(const AgentEnded&, ServiceEffects& out) { on_each(coordinator::OwnAgentEnded{}, out); }
-  void on(const ProcessLeaves& event, ServiceEffects& out) { on_each(coordinator::HostLeaves{event.signal}, out); }
-  void on(const StacksAsked& event, ServiceEffects& out);
+  void on_connection_opened(const ConnectionOpened& event, ServiceEffects& out);
+  void on_connection_read(const ConnectionRead& event, ServiceEffects& out);
+  void on_connection_closed(const ConnectionClosed& event, ServiceEffects& out);
+  void on_service_time(const ServiceTime& event, ServiceEffects& out);
+  void on_order_given(const OrderGiven& event, ServiceEffects& out);
+  void on_peer_facts(const PeerFacts& event, ServiceEffects& out);
+  void on_peer_port_answered(const PeerPortAnswered& event, ServiceEffects& out);
+  void on_agent_ended(const AgentEnded&, ServiceEffects& out) { on_each(coordinator::OwnAgentEnded{}, out); }
+  void on_process_leaves(const ProcessLeaves& event, ServiceEffects& out) {
+    on_each(coordinator::HostLeaves{event.signal}, out);
+  }
+  void on_stacks_asked(const StacksAsked& event, ServiceEffects& out);
   // The job that a name means; or why there is none.
   std::expected<std::string, coordinator::OrderAnswered> job_of(const std::string& name) const;
   StacksDesk::Nodes nodes_of(const std::string& job) const;
   void perform(const std::string& job, StacksDesk::Step step, ServiceEffects& out);
   void go_on_with_stacks(ServiceEffects& out);
-  void on(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
+  void on_session_event(ConnectionId id, const protocol::CoordinatorSession::Event& event, ServiceEffects& out);
   void introduced(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
   std::optional<protocol::Redirect> directs(const protocol::Introduction& introduction) const;
   void refuse(ConnectionId id, const std::string& reason, ServiceEffects& out, protocol::Redirect redirect = {});
@@ -249,7 +251,7 @@ class Service {
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may
   // close the connection that it is taken from.
-  void on(std::string job, const coordinator::Event& event, ServiceEffects& out);
+  void to_coordinator(std::string job, const coordinator::Event& event, ServiceEffects& out);
   void on_each(const coordinator::Event& event, ServiceEffects& out);
   void perform(const std::string& job, const coordinator::Effect& effect, ServiceEffects& out);
   void close(ConnectionId id, ServiceEffects& out);

@@ -65,9 +65,9 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   // one.
   const bool has_met_others = introduction.incarnation != 0 || introduction.term > 0;
   if (has_met_others) {
-    on(job, Introduced{introduction.incarnation, introduction.term}, out);
+    to_coordinator(job, Introduced{introduction.incarnation, introduction.term}, out);
   } else if (jobs_.at(job)->leadership().is_counting()) {
-    on(job, Introduced{}, out);  // its welcome is a lease
+    to_coordinator(job, Introduced{}, out);  // its welcome is a lease
   }
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);
@@ -120,7 +120,8 @@ void Service::gossiped(ConnectionId id, const Introduction& introduction, Servic
   if (is_own || what.addresses.empty()) return;
   auto duplicate_job = gossiped_.hear(introduction, settings_.lease, now_ms_);
   const std::string first = what.addresses.substr(0, what.addresses.find(' '));
-  on(job, CoordinatorGossiped{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
+  to_coordinator(
+      job, CoordinatorGossiped{introduction.incarnation, what.birth_ms, what.round, with_port(first, what.port)}, out);
   auto own = gossip(job);
   if (own && goes_before(*own, introduction)) duplicate_job = std::move(own);
   if (duplicate_job) out.push_back(GossipTo{*std::move(duplicate_job), what.addresses, what.port});

@@ -7,7 +7,7 @@ namespace elastic::transport {
 
 using namespace coordinator;
 
-void Service::on(const StacksAsked& event, ServiceEffects& out) {
+void Service::on_stacks_asked(const StacksAsked& event, ServiceEffects& out) {
   const auto refuse = [&](OrderAnswered answer) {
     out.push_back(StacksAnswered{{event.ticket}, answer.kind, std::move(answer.text)});
   };

@@ -125,7 +125,7 @@ void ImportServer::receive() {
     const auto report = read_report(packet->text);
     if (!report) return gone("the import server says what it cannot mean", false);
     std::visit(Overloaded{
-                   [&](const Ready& ready) { on(ready); },
+                   [&](const Ready& ready) { on_ready(ready); },
                    [&](const Refused& refused) { gone(refused.why, true); },
                    [&](const Struck& struck) { handlers_.on_struck(struck); },
                    [&](const Forked&) {
@@ -142,7 +142,7 @@ void ImportServer::receive() {
   }
 }
 
-void ImportServer::on(const Ready& ready) {
+void ImportServer::on_ready(const Ready& ready) {
   places_.clear();
   for (const std::string& place : ready.places) places_.emplace_back(place, changed_ns(place));
   is_ready_ = true;

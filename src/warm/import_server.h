@@ -94,7 +94,7 @@ class ImportServer {
 
   void receive();
   void hung_up();
-  void on(const Ready& ready);
+  void on_ready(const Ready& ready);
   void gone(const std::string& why, bool for_good);
   void await(const char* what, std::int64_t deadline_ms);
   void kill_waiting();

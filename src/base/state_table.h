@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "src/base/check.h"
+
+// Tables of states and events: what a state machine does on each event, state by state.
+namespace elastic {
+
+// Nothing is to be done: the event comes late, or is of no use in this state.
+struct Ignored {};
+inline constexpr Ignored ignored;
+// Whoever sends events never sends this one in this state. That it comes is a defect, and ends the program.
+struct Impossible {};
+inline constexpr Impossible impossible;
+
+// What a `Machine` does with an event in one state. `More` is what its handlers get beside the event.
+template <class Machine, class Event, class... More>
+class Cell {
+ public:
+  using Handler = void (Machine::*)(const Event&, More...);
+
+  // As in the states that a row does not name.
+  constexpr Cell() = default;
+  constexpr Cell(Ignored) : kind_(Kind::kIgnored) {}
+  constexpr Cell(Impossible) : kind_(Kind::kImpossible) {}
+  constexpr Cell(Handler handler) : kind_(Kind::kHandled), handler_(handler) {}
+
+  constexpr bool is_given() const { return kind_ != Kind::kAsOthers; }
+  void run(Machine& machine, const Event& event, More... more) const {
+    if (kind_ == Kind::kHandled) return (machine.*handler_)(event, more...);
+    if (kind_ != Kind::kIgnored) check_failed(__PRETTY_FUNCTION__, __FILE__, __LINE__);
+  }
+
+ private:
+  enum class Kind { kAsOthers, kIgnored, kImpossible, kHandled };
+  Kind kind_ = Kind::kAsOthers;
+  Handler handler_ = nullptr;
+};
+
+// The cells of one event, by state: those that are not given are `others`.
+template <class Cell, std::size_t kStates>
+consteval std::array<Cell, kStates> row_of(std::array<Cell, kStates> cells, Cell others) {
+  for (Cell& cell : cells) {
+    if (!cell.is_given()) cell = others;
+    if (!cell.is_given()) throw "a state without a cell";
+  }
+  return cells;
+}
+
+}  // namespace elastic
