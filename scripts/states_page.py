@@ -12,13 +12,14 @@ import sys
 # The tables, with what they are about.
 TABLES = [
     ("A node", "rendezvous/agent/lifecycle_table.h", "What the agent of a node does. Messages of the coordinator come first."),
-    ("A job", "rendezvous/coordinator/job_table.h", "What the coordinator of a job does. `EventHandled` follows each event, and `HangDue` follows that."),
+    ("A job", "rendezvous/coordinator/job_table.h",
+     "What the coordinator of a job does. `EventHandled` follows each event that may change the round; `HangDue` comes last."),
 ]
 HEAD = """# States
 
 What a node and a job do on each event, in each of their states. A dash: nothing is to be done. *never*: nobody sends this
 event in this state; that it comes is a defect, and ends the program. The other cells name the function that is called, in
-the class of which the table is. The tables come from the sources: scripts/generate-docs.
+the class of which the table is. A machine that has ended ignores everything. The tables come from the sources: scripts/generate-docs.
 """
 
 STATE = re.compile(r"^//   (\w+)  +(\S.*)$", re.MULTILINE)

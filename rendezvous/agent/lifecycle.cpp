@@ -35,12 +35,13 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
   if (state_ == State::kEnded) return out;
   now_ms_ = now_ms;
+  if (std::holds_alternative<TimerFired>(event)) timer_.fired();
   std::visit(Overloaded{[&](const FromCoordinator& from) {
                           std::visit([&](const auto& message) { run_cell_of(message, out); }, from.message);
                         },
                         [&](const auto& one) { run_cell_of(one, out); }},
              event);
-  if (!has_workers() && hang_.round_ends()) out.insert(out.begin(), StopEvidence{});
+  if (!runs_or_succeeded() && hang_.round_ends()) out.insert(out.begin(), StopEvidence{});
   timer_.follow(out, now_ms);
   waits_.follow(waits_for(), is_idle(), now_ms);
   check_invariants(out);
@@ -50,7 +51,7 @@ Effects Lifecycle::on_event(const Event& event, std::int64_t now_ms) {
 template <class Event>
 void Lifecycle::run_cell_of(const Event& event, Effects& out) {
   const auto& row = std::get<LifecycleRow<Event>>(LifecycleTable::kRows);
-  row.cells.at(static_cast<std::size_t>(state_)).run(*this, event, out);
+  run_cell(row.cells, static_cast<std::size_t>(state_), *this, event, out);
 }
 
 NodeJoins Lifecycle::joins() const {
@@ -189,7 +190,7 @@ void Lifecycle::note_exit(const WorkerExited& event, bool stops, Effects& out) {
   round_.exited(event, stops && !has_failed_first);
 }
 
-void Lifecycle::worker_exited_stopping(const WorkerExited& event, Effects& out) { note_exit(event, true, out); }
+void Lifecycle::worker_exited(const WorkerExited& event, Effects& out) { note_exit(event, true, out); }
 
 void Lifecycle::worker_exited_running(const WorkerExited& event, Effects& out) {
   note_exit(event, false, out);

@@ -116,7 +116,7 @@ class Lifecycle {
   void worker_started(const WorkerStarted& event, Effects&) { round_.started(event); }
   void worker_not_started(const WorkerNotStarted& event, Effects& out);
   void worker_exited_running(const WorkerExited& event, Effects& out);
-  void worker_exited_stopping(const WorkerExited& event, Effects& out);
+  void worker_exited(const WorkerExited& event, Effects& out);
   void error_file_written(const ErrorFileWritten& event, Effects& out);
   void progress_made(const ProgressMade& event, Effects& out);
   void signs_seen(const SignsSeen& event, Effects& out) { hang_.see_signs(event, now_ms_, out); }
@@ -159,7 +159,7 @@ class Lifecycle {
   void tell_left_behind(Effects& out);
   // No process of the round is left, or none that the node waits for.
   void gone(Effects& out);
-  // A worker of the round has ended. `stops`: not while the round runs.
+  // A worker of the round has ended. `stops`: the round does not run any more, so that a failure is a consequence.
   void note_exit(const WorkerExited& event, bool stops, Effects& out);
   // The round was stopped because a worker failed here in a way that may come again in the next round.
   bool may_have_crashed() const;
@@ -187,8 +187,8 @@ class Lifecycle {
   void hurry(std::int64_t longest_ms, Effects& out);
 
   // A round was ordered, and is not being stopped.
-  bool is_in_round() const { return state_ == State::kPreparing || has_workers(); }
-  bool has_workers() const { return runs_workers() || state_ == State::kSucceeded; }
+  bool is_in_round() const { return state_ == State::kPreparing || runs_or_succeeded(); }
+  bool runs_or_succeeded() const { return runs_workers() || state_ == State::kSucceeded; }
   bool is_stopping() const { return state_ == State::kStopping || state_ == State::kEnding; }
   // Processes of a round are being ended, or the node lingers after that.
   bool ends_processes() const { return is_stopping() && !nothing_left_; }

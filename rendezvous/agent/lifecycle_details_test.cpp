@@ -55,6 +55,18 @@ struct Failed {
 
 }  // namespace
 
+TEST_CASE("a node that has given up its details, and has nothing left, starts no timer at a signal") {
+  Failed node;
+  node.end();
+  node.now_ms = 2'000;
+  CHECK(heard(node.on(TimerFired{})) == "");
+  node.now_ms = 3'000;
+  for (const int signal : {SIGTERM, SIGTSTP, SIGCONT}) {
+    CAPTURE(signal);
+    CHECK_FALSE(find<StartTimer>(node.on(SignalReceived{signal})));
+  }
+}
+
 TEST_CASE("the node whose worker failed first gathers what is known of it before it has heard the job result") {
   Failed node;
   const Effects ended = node.end();

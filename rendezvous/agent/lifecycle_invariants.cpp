@@ -20,11 +20,11 @@ void Lifecycle::check_invariants(const Effects& out) const {
 
   // A round goes on as soon as it can: nothing else would remind the node of it.
   ELASTIC_CHECK(state_ != State::kPreparing || preparation_.ready() == nullptr);
-  ELASTIC_CHECK(!has_workers() || round_.failures().empty());
-  ELASTIC_CHECK(!has_workers() || round_.all_have_ended() == (state_ == State::kSucceeded));
+  ELASTIC_CHECK(!runs_or_succeeded() || round_.failures().empty());
+  ELASTIC_CHECK(!runs_or_succeeded() || round_.all_have_ended() == (state_ == State::kSucceeded));
 
   // A node that was told to leave is in no round that is not being stopped, and without a session it ends by itself.
-  ELASTIC_CHECK(!leaving_.has_come() || (state_ != State::kPreparing && !has_workers()));
+  ELASTIC_CHECK(!leaving_.has_come() || (state_ != State::kPreparing && !runs_or_succeeded()));
   ELASTIC_CHECK(!leaving_.has_come() || !detached_ || state_ != State::kIdle || votes_for_ms_);
 
   // A node that waits to leave asks each coordinator that it finds, and its own one again and again.

@@ -46,6 +46,10 @@ consteval LifecycleRow<Event> on(const InStates<Event>& in) {
 //    +----------all gone----------------- |            any --EndJob--> ending --all gone, Dismiss--> ended
 struct LifecycleTable {
   using L = Lifecycle;
+  using State = Lifecycle::State;
+  static_assert(std::array{State::kIdle, State::kPreparing, State::kRunning, State::kSucceeded, State::kStopping,
+                           State::kEnding, State::kEnded} ==
+                std::array{State{0}, State{1}, State{2}, State{3}, State{4}, State{5}, State{6}});
   static constexpr std::tuple kRows{
       // --- The coordinator's orders and words. ---
       on<protocol::PrepareRound>({.idle = &L::prepare_round, .others = &L::refuse_round}),
@@ -93,7 +97,7 @@ struct LifecycleTable {
       // --- The workers. ---
       on<WorkerStarted>({.others = &L::worker_started}),
       on<WorkerNotStarted>({.others = &L::worker_not_started}),
-      on<WorkerExited>({.running = &L::worker_exited_running, .others = &L::worker_exited_stopping}),
+      on<WorkerExited>({.running = &L::worker_exited_running, .others = &L::worker_exited}),
       on<ErrorFileWritten>({.running = &L::error_file_written, .others = ignored}),
       on<ProgressMade>({.running = &L::progress_made, .others = ignored}),
       on<SignsSeen>({.running = &L::signs_seen, .succeeded = &L::signs_seen, .others = ignored}),

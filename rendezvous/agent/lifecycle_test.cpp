@@ -371,6 +371,20 @@ TEST_CASE("the time to end stands still while all are stopped") {
   CHECK(the<StartTimer>(node.on(SignalReceived{kCont})).delay_ms == 20'000);
 }
 
+TEST_CASE("a pause does not start a timer again that has fired") {
+  Node node(kWithLogs);
+  node.from(kFirstRound);
+  node.on(StoreOpened{{"127.0.0.1", 4000}});
+  node.on(LogsOpened{0});
+  the<StartTimer>(node.from(RunWorkers{0, {"127.0.0.1", 4000}}));  // for the log directories of a next round
+  for (int rank = 0; rank < 2; ++rank) node.on(WorkerStarted{rank, 100 + rank});
+  node.on(TimerFired{});
+  node.now = 10'000;
+  node.on(SignalReceived{kTstp});
+  CHECK(the<StartTimer>(node.on(WorkerExited{1, {.code = 3}, 7})).delay_ms == 30'000);
+  for (const Effect& effect : node.on(SignalReceived{kCont})) CHECK_FALSE(std::holds_alternative<StartTimer>(effect));
+}
+
 TEST_CASE("SIGTERM while a failed round is being stopped shortens the wait to that after a SIGTERM") {
   Node node;
   node.run();

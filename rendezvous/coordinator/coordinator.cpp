@@ -95,7 +95,7 @@ template <class Event, class... More>
 void Coordinator::run_cell_of(const Event& event, More&... more) {
   if (ended()) return;
   const auto& row = std::get<JobRow<Event, More&...>>(JobTable::kRows);
-  row.cells.at(static_cast<std::size_t>(state_)).run(*this, event, more...);
+  run_cell(row.cells, static_cast<std::size_t>(state_), *this, event, more...);
 }
 
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
@@ -114,7 +114,7 @@ bool Coordinator::may_renew_lease(NodeId session) const {
 }
 
 std::optional<Gossip> Coordinator::gossip() const {
-  if (!leadership_.is_counting() || leadership_.is_candidate() || has_result()) return {};
+  if (!leadership_.is_counting() || leadership_.is_candidate() || tells_result()) return {};
   std::string_view all;
   if (config_.own_agent) {
     const auto own = roster_.nodes().find(*config_.own_agent);
@@ -300,14 +300,14 @@ std::string Coordinator::why_it_cannot(const Node& node, const std::string& reas
   return settings_.terms.max_nodes == 1 ? reason : format("{}: {}", node.name(), reason);
 }
 
-void Coordinator::on_node_cannot_end(const NodeCannotRun& message, Node& node, Effects& out) {
+void Coordinator::note_that_it_stays(const NodeCannotRun& message, Node& node, Effects& out) {
   if (!message.may_stay || !is_current(node, message.round)) return;
   if (!node.unhealthy.empty() || stopping_.job_ends) return;
   out.push_back(Note{format("{} stays, since the job cannot do without it: {}", node.name(), message.reason)});
 }
 
 void Coordinator::on_node_cannot_run(const NodeCannotRun& message, Node& node, Effects& out) {
-  if (message.may_stay) return on_node_cannot_end(message, node, out);
+  if (message.may_stay) return note_that_it_stays(message, node, out);
   if (!is_current(node, message.round)) return;
   stopping_.fails(why_it_cannot(node, message.reason));
   stop_round(out);
@@ -320,10 +320,10 @@ void Coordinator::on_node_cannot_stop(const NodeCannotRun& message, Node& node, 
 }
 
 // The node came back while the next round was forming, and cannot end its workers.
-void Coordinator::on_node_cannot_run_again(const NodeCannotRun& message, Node& node, Effects& out) {
+void Coordinator::on_node_cannot_stop_forming(const NodeCannotRun& message, Node& node, Effects& out) {
   if (!is_current(node, message.round)) return;
   if (can_leave_out(node, message.may_stay)) return leave_out_stuck(node, message.reason, out);
-  if (message.may_stay) return on_node_cannot_end(message, node, out);
+  if (message.may_stay) return note_that_it_stays(message, node, out);
   end({.outcome = Outcome::kFailed, .reason = why_it_cannot(node, message.reason)}, out);
 }
 

@@ -51,7 +51,7 @@ class Coordinator {
   protocol::Fence fence() const { return identity_.fence(); }
   bool ended() const { return state_ == State::kEnded; }
   // The job has its result, or gets it when its round has stopped.
-  bool is_ending() const { return has_result() || stopping_.job_ends; }
+  bool is_ending() const { return tells_result() || stopping_.job_ends; }
   // The coordinator has resigned because its process leaves: no other coordinator of the job may begin here.
   bool has_transferred_leadership() const { return has_transferred_leadership_; }
   // How the job ended, once it has; without a job result if another coordinator took the job over.
@@ -84,9 +84,9 @@ class Coordinator {
   friend struct JobTable;
   friend struct CoordinatorBreaker;  // for tests
   using Node = membership::Node;
-  // An event was handled: what follows from it is decided.
+  // An event that may change the round was handled: what follows from it is decided.
   struct EventHandled {};
-  // That is decided, too: what is due of the watch for hangs.
+  // Comes last: what is due of the watch for hangs.
   struct HangDue {};
   template <class Event, class... More>
   void run_cell_of(const Event& event, More&... more);
@@ -112,8 +112,8 @@ class Coordinator {
   void on_workers_succeeded(const protocol::WorkersSucceeded& message, Node& node, Effects& out);
   void on_node_cannot_run(const protocol::NodeCannotRun& message, Node& node, Effects& out);
   void on_node_cannot_stop(const protocol::NodeCannotRun& message, Node& node, Effects& out);
-  void on_node_cannot_run_again(const protocol::NodeCannotRun& message, Node& node, Effects& out);
-  void on_node_cannot_end(const protocol::NodeCannotRun& message, Node& node, Effects& out);
+  void on_node_cannot_stop_forming(const protocol::NodeCannotRun& message, Node& node, Effects& out);
+  void note_that_it_stays(const protocol::NodeCannotRun& message, Node& node, Effects& out);
   void on_node_stopped(const protocol::NodeStopped& message, Node& node, Effects& out);
   void on_node_leaves(const protocol::NodeLeaves& message, Node& node, Effects& out);
   void on_node_leaves_in_recovery(const protocol::NodeLeaves& message, Node& node, Effects& out);
@@ -187,6 +187,8 @@ class Coordinator {
   void resign(const std::string& why, Effects& out, bool transfers_leadership = false);
   void dismiss_if_all_heard(Effects& out);
   bool has_result() const { return ending_.job_result().has_value(); }
+  // There is a job result, and nodes are still told.
+  bool tells_result() const { return has_result() && !ended(); }
   bool is_recovering() const { return recovery_.has_begun() && !has_result() && !ended(); }
   // The node has been in the round that is being taken over.
   bool is_being_taken_over(const protocol::AgentFacts& facts) const {

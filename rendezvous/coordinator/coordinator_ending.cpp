@@ -27,7 +27,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (member_state != MemberState::kLeaving) {
     news_.has_gone(node.agent, format("{} was lost: {}", node.name(), how), now_ms_);
   }
-  const bool only_waits = member_state == MemberState::kReady || has_result();
+  const bool only_waits = member_state == MemberState::kReady || tells_result();
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
   if (member_state == MemberState::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
   if (only_waits || can_do_without(node)) {

@@ -43,7 +43,7 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
   const JobIdentity::Met met = identity_.meet(event, round_ || recovery_.has_begun(), leads || is_recovering());
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
   if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
-  if (met == JobIdentity::Met::kJob && has_result()) {
+  if (met == JobIdentity::Met::kJob && tells_result()) {
     // Answers that are under way carry the previous incarnation: the job result is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {
       if (node.session && !ending_.is_heard_by(agent))
@@ -83,7 +83,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   // The host was not known when its node was lost.
   if (recovery_.was_missed(message.facts)) charge(newcomer(message), out);
   if (begins_recovery(message, out)) {
-    if (has_result()) return admit(session, message, out);  // the node brought the job result itself
+    if (tells_result()) return admit(session, message, out);  // the node brought the job result itself
   }
   budgets_.error_files_wait |= message.facts.error_files_wait;
   if (const auto rejected = why_refused(message)) {
@@ -119,7 +119,7 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
                             .comes_back = (is_known && was_in_job && round_ == facts.round) ||
                                           is_being_taken_over(facts) || is_done_in(*this, facts),
                             .host = record_of(host, check_, budgets_.losses, now_ms_)};
-  return refusal(message, applicant, settings_, roster_.size(), has_result());
+  return refusal(message, applicant, settings_, roster_.size(), tells_result());
 }
 
 // A newcomer does not get the rank of a node that is alive, but replaces one that is dead.
@@ -214,7 +214,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   }
   forming_.newcomer_joins(now_ms_);
   Node& added = roster_.add(std::move(node), MemberState::kReady);
-  if (has_result()) {
+  if (tells_result()) {
     out.push_back(Send{session, EndJob{*ending_.job_result()}});
     return;
   }
@@ -257,8 +257,8 @@ bool Coordinator::has_round_after(const JobResult& job_result) const {
 bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   // A job result is final, however late it arrives, unless the job has begun another round since.
-  const bool is_over = facts.job_result && !has_result() && !has_round_after(*facts.job_result);
-  const bool may = is_over || (!round_ && !has_result()) || is_recovering();
+  const bool is_over = facts.job_result && !tells_result() && !has_round_after(*facts.job_result);
+  const bool may = is_over || (!round_ && !has_result() && !ended()) || is_recovering();
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
   if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
   const bool is_new = !facts.job_result && (!round_ || recovery_.is_later(facts));

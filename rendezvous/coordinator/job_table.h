@@ -9,7 +9,7 @@
 namespace elastic::coordinator {
 
 // The cells of an event, in the order of Coordinator::State. `More` is what its handlers get beside the event. A
-// coordinator that has ended ignores everything.
+// coordinator that has ended ignores everything but HangDue, on which its watch ends.
 template <class Event, class... More>
 struct JobRow {
   std::array<Cell<Coordinator, Event, More...>, 6> cells;
@@ -59,6 +59,10 @@ consteval JobRow<Event, More...> row(const InStates<Event, More...>& in) {
 //   recovery takes the place of forming if agents report a round that an earlier coordinator formed.
 struct JobTable {
   using C = Coordinator;
+  using State = Coordinator::State;
+  static_assert(std::array{State::kForming, State::kRecovery, State::kPreparing, State::kRunning, State::kStopping,
+                           State::kEnding, State::kEnded} ==
+                std::array{State{0}, State{1}, State{2}, State{3}, State{4}, State{5}, State{6}});
   static constexpr std::tuple kRows{
       // --- Sessions, votes and time. ---
       row(OnEvent<MessageReceived>{.others = &C::on_message}),
@@ -86,10 +90,10 @@ struct JobTable {
                                             .others = &C::on_worker_failed}),
       // Workers of a round that is being prepared do not run yet: no elastic-run says this then.
       row(OnMessage<protocol::WorkersSucceeded>{.preparing = ignored, .others = &C::on_workers_succeeded}),
-      row(OnMessage<protocol::NodeCannotRun>{.forming = &C::on_node_cannot_run_again,
+      row(OnMessage<protocol::NodeCannotRun>{.forming = &C::on_node_cannot_stop_forming,
                                              .recovery = &C::on_node_cannot_stop,
                                              .stopping = &C::on_node_cannot_stop,
-                                             .ending = &C::on_node_cannot_end,
+                                             .ending = &C::note_that_it_stays,
                                              .others = &C::on_node_cannot_run}),
       row(OnMessage<protocol::NodeStopped>{.others = &C::on_node_stopped}),
       row(OnMessage<protocol::NodeLeaves>{
@@ -101,7 +105,7 @@ struct JobTable {
       row(OnMessage<protocol::LoaderSays>{.forming = ignored, .ending = ignored, .others = &C::on_loader_says}),
       row(OnMessage<protocol::NodeStacks>{.others = ignored}),  // for StacksDesk, which has asked for them
 
-      // --- What is decided after an event, and what is due of the watch for hangs. ---
+      // --- What is decided after an event that may change the round; last, what is due of the watch for hangs. ---
       row(OnEvent<C::EventHandled>{.forming = &C::go_on_forming,
                                    .recovery = &C::go_on_recovery,
                                    .preparing = &C::go_on_preparing,

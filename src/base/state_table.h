@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "src/base/check.h"
 
@@ -28,9 +30,9 @@ class Cell {
   constexpr Cell(Handler handler) : kind_(Kind::kHandled), handler_(handler) {}
 
   constexpr bool is_given() const { return kind_ != Kind::kAsOthers; }
+  constexpr bool is_impossible() const { return kind_ == Kind::kImpossible; }
   void run(Machine& machine, const Event& event, More... more) const {
-    if (kind_ == Kind::kHandled) return (machine.*handler_)(event, more...);
-    if (kind_ != Kind::kIgnored) check_failed(__PRETTY_FUNCTION__, __FILE__, __LINE__);
+    if (kind_ == Kind::kHandled) (machine.*handler_)(event, more...);
   }
 
  private:
@@ -47,6 +49,22 @@ consteval std::array<Cell, kStates> row_of(std::array<Cell, kStates> cells, Cell
     if (!cell.is_given()) throw "a state without a cell";
   }
   return cells;
+}
+
+// Runs the cell of this state. An event that is impossible in it ends the program, and is named with the state's
+// number.
+template <class Cells, class Machine, class Event, class... More>
+void run_cell(const Cells& cells, std::size_t state, Machine& machine, const Event& event, More&... more) {
+  const auto& cell = cells.at(state);
+  if (cell.is_impossible()) {
+    static constexpr std::string_view kSignature = __PRETTY_FUNCTION__;
+    constexpr std::string_view kBefore = "Event = ";
+    std::string_view name = kSignature.substr(kSignature.rfind(kBefore) + kBefore.size());
+    name = name.substr(0, name.find_first_of(";]"));
+    const std::string what = std::string(name) + " in state " + std::to_string(state);
+    check_failed(what.c_str(), __FILE__, __LINE__);
+  }
+  cell.run(machine, event, more...);
 }
 
 }  // namespace elastic
