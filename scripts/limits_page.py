@@ -16,7 +16,7 @@ import sys
 SECTIONS = [
     ("Command line and workers", ["src/base", "src/process", "src/numa", "cli"]),
     ("Worker store", ["rendezvous/store"]),
-    ("Nodes and coordinators", ["rendezvous/protocol", "rendezvous/coordinator", "rendezvous/trace", "rendezvous/agent", "rendezvous/events",
+    ("Nodes and coordinators", ["rendezvous/protocol", "rendezvous/election", "rendezvous/coordinator", "rendezvous/trace", "rendezvous/agent", "rendezvous/events",
                                 "rendezvous/discovery", "rendezvous/transport", "src/net", "src/status"]),
     ("Output and report", ["src/output", "src/report", "cli/run"]),
     ("Progress, tuning, timers, warm workers", ["health/progress", "health/tuning", "health/timers", "src/warm"]),

@@ -55,13 +55,13 @@ MISTAKES = {
                 "  if (!needs_lease()) return;\n"
                 "  if (mutant::is('c')) state_ = State::kIdle;\n"
                 "  if (mutant::is('c')) return;\n"),
-        Mistake("d", "a node that stood by is promoted twice", COORDINATOR + "round_slots.cpp",
+        Mistake("d", "a node on standby is promoted twice", COORDINATOR + "round_slots.cpp",
                 "    chosen.push_back(eligible[index]);\n",
                 "    chosen.push_back(eligible[index]);\n"
                 "    if (!mutant::is('d') || last.empty() || eligible[index].slot) continue;\n"
                 "    nodes.push_back(ready[index]);\n"
                 "    chosen.push_back(eligible[index]);\n"),
-        Mistake("e", "a node that has heard the verdict does not bring it to the next coordinator", AGENT + "lifecycle.cpp",
+        Mistake("e", "a node that has heard the job result does not bring it to the next coordinator", AGENT + "lifecycle.cpp",
                 "  if (!dismissed_) facts.job_result = job_result_;\n",
                 "  if (!dismissed_ && !mutant::is('e')) facts.job_result = job_result_;\n"),
         Mistake("f", "the lease is longer than the loss timeout", AGENT + "link.cpp",
@@ -84,13 +84,13 @@ MISTAKES = {
         Mistake("k", "nobody waits for the leases of a coordinator whose death is proven", ELECTION + "voter.cpp",
                 "  if (!released_early_ms_) return kKillMs;",
                 "  if (!released_early_ms_ || mutant::is('k')) return kKillMs;"),
-        Mistake("l", "a coordinator whose promises are over goes on", COORDINATOR + "leadership.cpp",
+        Mistake("l", "a coordinator whose leader lease is over goes on", ELECTION + "leader.cpp",
                 "  if (lease_ && !lease_->authority().holds(now_ms + times_.least_ms()))\n    return",
                 "  if (lease_ && !lease_->authority().holds(now_ms + times_.least_ms()) && !mutant::is('l'))\n    return"),
-        Mistake("m", "a node that is not in the next round is not told of it", COORDINATOR + "leadership.cpp",
+        Mistake("m", "a node that is not in the next round is not told of it", ELECTION + "leader.cpp",
                 "  if (!lease_->before().empty()) next_round_ =",
                 "  if (!lease_->before().empty() && !mutant::is('m')) next_round_ ="),
-        Mistake("n", "a coordinator that has handed over goes on deciding", COORDINATOR + "coordinator_ending.cpp",
+        Mistake("n", "a coordinator that has transferred its leadership goes on deciding", COORDINATOR + "coordinator_ending.cpp",
                 "    out.push_back(Drop{*node.session, why});\n  }\n  state_ = State::kEnded;\n",
                 "    if (mutant::is('n') && transfers_leadership && node.agent == config_.own_agent) continue;\n"
                 "    out.push_back(Drop{*node.session, why});\n  }\n"
@@ -99,10 +99,10 @@ MISTAKES = {
                 COORDINATOR + "coordinator_round.cpp",
                 "const bool is_first = settings_.is_most(decision.size) && !identity_.met_others();",
                 "const bool is_first = (settings_.is_most(decision.size) && !identity_.met_others()) || mutant::is('o');"),
-        Mistake("p", "a successor does not know the size of the first round", COORDINATOR + "transferred_state.cpp",
+        Mistake("p", "the next leader does not know the size of the first round", COORDINATOR + "transferred_state.cpp",
                 "  if (state->first_size != 0) {\n",
                 "  if (state->first_size != 0 && !mutant::is('p')) {\n"),
-        Mistake("q", "a successor does not know which hosts are kept out of the rounds", COORDINATOR + "transferred_state.cpp",
+        Mistake("q", "the next leader does not know which hosts are evicted", COORDINATOR + "transferred_state.cpp",
                 "    parts.check.evict_host(host.name,",
                 "    if (!mutant::is('q')) parts.check.evict_host(host.name,"),
         Mistake("r", "a leader of a lower term overwrites the entry of a later one", DISCOVERY + "entry.cpp",
@@ -124,7 +124,7 @@ MISTAKES = {
                 "  if (!mutant::is('v')) tell_all(HangOver{.round = *round_, .why = HangOver::Why::kRecovered"),
     ],
     "election_mutants": [
-        Mistake("a", "a coordinator counts a promise from the acknowledgement", "tests/election/coordinators.cpp",
+        Mistake("a", "a coordinator counts a vote from the acknowledgement", "tests/election/coordinators.cpp",
                 "  Coordinator& c = *coordinators_[index];\n"
                 "  if (!find(index, i, session)) return;\n"
                 "  if (c.candidate)",
@@ -132,14 +132,14 @@ MISTAKES = {
                 "  if (!find(index, i, session)) return;\n"
                 "  if (mutant::is('a')) token_ms = ms(c.machine);\n"
                 "  if (c.candidate)"),
-        Mistake("d", "an idle node has a certificate, too", ELECTION + "voter.cpp",
+        Mistake("d", "an idle node witnesses a death, too", ELECTION + "voter.cpp",
                 "  if (circumstances.holds_lease && circumstances.runs_workers) {",
                 "  const bool ran = circumstances.runs_workers || mutant::is('d');\n"
                 "  if (circumstances.holds_lease && ran) {"),
-        Mistake("c", "every proven death gives a certificate", ELECTION + "voter.cpp",
+        Mistake("c", "every proven death counts as witnessed", ELECTION + "voter.cpp",
                 "if (circumstances.holds_lease && ran) {",
                 "if (mutant::is('c') || (circumstances.holds_lease && ran)) {"),
-        Mistake("e", "with a certificate any half is enough", ELECTION + "voter_set.cpp",
+        Mistake("e", "with a witnessed death any half is enough", ELECTION + "voter_set.cpp",
                 "  tie_breaker_ = TieBreaker::node(first);",
                 "  tie_breaker_ = mutant::is('e') ? TieBreaker::coordinator() : TieBreaker::node(first);"),
         Mistake("g", "a prepared round is the only one whose quorum a candidate needs", ELECTION + "candidate.cpp",
@@ -167,10 +167,10 @@ MISTAKES = {
                 "  // What has run makes",
                 "  if (mutant::is('m') && last.size() > 1) last.pop_back();\n"
                 "  // What has run makes"),
-        Mistake("n", "a member that died after its promise counts as a supporter", ELECTION + "leader_lease.cpp",
+        Mistake("n", "a member that died after its vote had ended counts as a voter", ELECTION + "leader_lease.cpp",
                 "  if (voted_until_ms(agent) <= now_ms) return false;",
                 "  if (voted_until_ms(agent) <= now_ms && !mutant::is('n')) return false;"),
-        Mistake("p", "an agent votes while its promise holds", ELECTION + "voter.cpp",
+        Mistake("p", "an agent votes for another while its vote holds", ELECTION + "voter.cpp",
                 "  return coordinator == voted_for_ || is_released(now_ms);",
                 "  return coordinator == voted_for_ || is_released(now_ms) || mutant::is('p');"),
         Mistake("q", "an agent goes back to a coordinator of an earlier term", ELECTION + "voter.cpp",
@@ -182,7 +182,7 @@ MISTAKES = {
         Mistake("v", "somebody is elected on a first round that never ran", ELECTION + "candidate.cpp",
                 "  if (last.size() == 1 && !has_run(last.front())) return {};",
                 "  if (last.size() == 1 && !has_run(last.front()) && !mutant::is('v')) return {};"),
-        Mistake("b", "a node whose workers have ended with its lease has a certificate", "tests/election/agents.cpp",
+        Mistake("b", "a node whose workers have ended with its lease witnesses a death", "tests/election/agents.cpp",
                 "  at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;\n",
                 "  at.runs_workers = node.runs && node.known.rounds().back().round == *node.runs;\n"
                 "  if (mutant::is('b') && lasts_.contains(i) && !node.known.rounds().empty()) {\n"
@@ -201,7 +201,7 @@ MISTAKES = {
                 "            c.candidate->acknowledges(agent(i), ms(c.machine));\n"
                 "          }\n"
                 "          if (c.is_dead || c.is_closed || !c.lease) return;\n"),
-        Mistake("s", "a promise lasts from the sending of the keep-alive, not from the receipt of KEPT",
+        Mistake("s", "a vote lasts from the sending of the keep-alive, not from the receipt of KEPT",
                 "tests/election/agents.cpp",
                 "  if (!node.voter.lease_granted(coordinators_[index]->id, ms(i))) return;\n",
                 "  const bool counts_from_sending = mutant::is('s') && granted_ms > 0;\n"
@@ -218,7 +218,7 @@ MISTAKES = {
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n",
                 "  if (mutant::is('w') && coordinator.term == voted_for_.term) return true;\n"
                 "  const bool is_same_start = coordinator.incarnation == acknowledged_.incarnation;\n"),
-        Mistake("o", "a coordinator that has handed over goes on", "tests/election/coordinators.cpp",
+        Mistake("o", "a coordinator that has transferred its leadership goes on", "tests/election/coordinators.cpp",
                 "  c.is_closed = true;\n",
                 "  c.is_closed = !mutant::is('o');\n"),
     ],

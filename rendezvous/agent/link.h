@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/agent/node_vote.h"
-#include "rendezvous/agent/search.h"
+#include "rendezvous/election/node_vote.h"
+#include "rendezvous/election/search.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
@@ -48,8 +48,8 @@ struct LinkSettings {
 class Link {
  public:
   // Effects: what a link wants done, in this order.
-  struct Connect {                      // answered by connected() or broken()
-    std::optional<PeerTarget> to = {};  // empty: to discovery
+  struct Connect {                                // answered by connected() or broken()
+    std::optional<election::PeerTarget> to = {};  // empty: to discovery
   };
   struct Disconnect {          // no answer
     bool is_stranger = false;  // the process that answered knows nothing of the job
@@ -120,7 +120,7 @@ class Link {
   std::optional<Waiting> waiting() const;
 
   protocol::AgentId agent() const { return settings_.agent; }
-  const NodeVote& vote() const { return vote_; }
+  const election::NodeVote& vote() const { return vote_; }
   // The processes that may host the coordinator after this one.
   const std::vector<protocol::NextLeader>& next_leaders() const { return search_.next_leaders(); }
   const std::string& endpoint() const { return settings_.endpoint; }
@@ -183,8 +183,8 @@ class Link {
   bool is_same_place_ = false;   // Connected::is_same_place of the present connection
   bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
-  NodeVote vote_;
-  Search search_;
+  election::NodeVote vote_;
+  election::Search search_;
   bool refusal_is_proof_ = true;     // PrepareRound::refusal_is_proof of the last round
   bool has_no_next_leader_ = false;  // of that round: PrepareRound::next_leaders
   bool grants_ = false;              // kAttached: the coordinator is no candidate, as far as is known

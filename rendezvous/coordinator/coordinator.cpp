@@ -57,7 +57,7 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<health::Check
                  .random = config.random,
                  .birth_ms = config.birth_ms,
                  .least_birth_ms = config.least_birth_ms}),
-      leadership_(config),
+      leader_(config.lease, config.own_agent, config.own_process),
       check_(std::move(check)),
       now_ms_(config.now_ms),
       statistics_(config.now_ms),
@@ -71,21 +71,21 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   now_ms_ = std::max(now_ms_, now_ms);
   if (ended()) return out;
   // The leader lease may have ended while this process did not run. A job result is final: telling it needs no vote.
-  if (const std::string why = has_result() ? "" : leadership_.why_over(now_ms_); !why.empty()) {
+  if (const std::string why = has_result() ? "" : leader_.why_over(now_ms_); !why.empty()) {
     resign(why, out);
     return out;
   }
   sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
   std::visit([&](const auto& known) { run_cell_of(known, out); }, event);
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
-                      (std::holds_alternative<LeaseAckReceived>(event) && !leadership_.is_candidate());
+                      (std::holds_alternative<LeaseAckReceived>(event) && !leader_.is_candidate());
   const auto* said = std::get_if<MessageReceived>(&event);
   const bool changes_nothing = (renews || (said != nullptr && is_news(said->message))) && claims_.empty();
   const bool granted_leases = grants_leases();
   if (!changes_nothing) decide(out);
   ended() ? end_watch(HangDue{}, out) : run_cell_of(HangDue{}, out);
   const bool grants = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
-  if (grants || granted_leases != grants_leases()) leadership_.grant(now_ms_);
+  if (grants || granted_leases != grants_leases()) leader_.grant(now_ms_);
   statistics_.enter(phase_of(state_, is_checking()), now_ms_);
   if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
@@ -102,7 +102,7 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (ended()) return {};
   std::optional<std::int64_t> next;
   for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(),
-                            leadership_.look_again_ms(now_ms_), hang_.next_ms()}) {
+                            leader_.look_again_ms(now_ms_), hang_.next_ms()}) {
     if (due_ms && (!next || *due_ms < *next)) next = due_ms;
   }
   return next;
@@ -114,7 +114,7 @@ bool Coordinator::may_renew_lease(NodeId session) const {
 }
 
 std::optional<Gossip> Coordinator::gossip() const {
-  if (!leadership_.is_counting() || leadership_.is_candidate() || tells_result()) return {};
+  if (!leader_.is_counting() || leader_.is_candidate() || tells_result()) return {};
   std::string_view all;
   if (config_.own_agent) {
     const auto own = roster_.nodes().find(*config_.own_agent);
@@ -133,7 +133,18 @@ std::vector<NextLeader> Coordinator::next_leaders() const {
   for (const Slot& slot : slots_) {
     if (roster_.nodes().contains(slot.agent)) members.push_back(slot.agent);
   }
-  return leadership_.next_leaders(members, roster_);
+  return next_leaders_of(members);
+}
+
+// Which of these members of a round may lead the job after this coordinator.
+std::vector<NextLeader> Coordinator::next_leaders_of(const std::vector<AgentId>& members) const {
+  std::vector<election::NextLeaderCandidate> nodes;
+  for (const AgentId agent : members) {
+    const Node& node = roster_.at(agent);
+    nodes.push_back(
+        {.node = {.agent = agent, .addresses = node.addresses, .port = node.peer_port}, .group = node.group});
+  }
+  return leader_.next_leaders(std::move(nodes));
 }
 
 // --- Events. ---------------------------------------------------------------------------------------
@@ -172,19 +183,19 @@ void Coordinator::on_session_ended(const SessionEnded& event, Effects& out) {
 void Coordinator::on_lease_ack(const LeaseAckReceived& event, Effects& out) {
   const Node* node = roster_.of_session(event.from);
   if (node == nullptr) return;
-  leadership_.acknowledges(node->agent, event.voter_state, event.since_ms, now_ms_);
+  leader_.acknowledges(node->agent, event.voter_state, event.since_ms, now_ms_);
   run_if_ready(out);
 }
 
 void Coordinator::on_own_agent_ended(const OwnAgentEnded&, Effects& out) {
-  if (config_.own_agent) leadership_.died(*config_.own_agent, now_ms_);
+  if (config_.own_agent) leader_.died(*config_.own_agent, now_ms_);
   run_if_ready(out);
 }
 
 // After a split vote one of two candidates is to resign at once, so that its voters find the other. It is the one of
 // the lower term: each may have the vote of the other's node, and both must not resign.
 void Coordinator::on_own_agent_elsewhere(const OwnAgentElsewhere& event, Effects& out) {
-  if (event.term > identity_.term() && leadership_.lacks_votes(now_ms_))
+  if (event.term > identity_.term() && leader_.lacks_votes(now_ms_))
     resign("the agent of its own node has found another one", out);
 }
 
@@ -194,8 +205,8 @@ void Coordinator::on_host_leaves(const HostLeaves& event, Effects& out) {
 }
 
 void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
-  if (event.address.empty()) return leadership_.peer_ports().is_shut(event.agent);
-  leadership_.peer_ports().is_open(event.agent);
+  if (event.address.empty()) return leader_.peer_ports().is_shut(event.agent);
+  leader_.peer_ports().is_open(event.agent);
   Node* node = roster_.find(event.agent);
   if (node == nullptr) return;
   // The other nodes are to try this address first, too.
@@ -209,11 +220,11 @@ void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
 // Two hosts may both begin a job of this name: an endpoint's host that has come back empty, or each of the hosts that a
 // name leads to.
 void Coordinator::on_coordinator_gossiped(const CoordinatorGossiped& event, Effects& out) {
-  if (!leadership_.is_counting()) return;
+  if (!leader_.is_counting()) return;
   const discovery::Duplicate duplicate = discovery::judge_duplicate_job(
       {identity_.incarnation(), identity_.fence().birth_ms, round_}, {event.incarnation, event.birth_ms, event.round});
   if (duplicate == discovery::Duplicate::kGoesOn) return;
-  if (duplicate == discovery::Duplicate::kGivesWay || leadership_.is_candidate()) {
+  if (duplicate == discovery::Duplicate::kGivesWay || leader_.is_candidate()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
   }
   stopping_.fails(
@@ -236,7 +247,7 @@ void Coordinator::on_node_emptied(const NodeEmptied& event, Effects& out) {
   }
   if (node == nullptr || node->member_state() != MemberState::kLost) return;
   out.push_back(Note{format("the guardian of {} reports that no process of the round is left", node->name())});
-  leadership_.died(event.agent, now_ms_);
+  leader_.died(event.agent, now_ms_);
   forget(*node);
 }
 
@@ -339,7 +350,7 @@ void Coordinator::on_node_stopped(const NodeStopped& message, Node& node, Effect
 }
 
 void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects& out) {
-  if (leadership_.is_candidate()) {  // the node leaves when a coordinator is elected
+  if (leader_.is_candidate()) {  // the node leaves when a coordinator is elected
     node.leaves_later = message;
     return;
   }
@@ -369,7 +380,7 @@ void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects&
 
 void Coordinator::on_node_leaves_in_recovery(const NodeLeaves& message, Node& node, Effects& out) {
   // The coordinator's own node leaves when another one can be elected again.
-  if (node.hosts_coordinator && leadership_.is_counting() && message.signal == SIGTERM) {
+  if (node.hosts_coordinator && leader_.is_counting() && message.signal == SIGTERM) {
     node.leaves_later = message;
     return;
   }
@@ -383,7 +394,7 @@ void Coordinator::on_check_done(const CheckDone& message, Node& node, Effects& o
 
 void Coordinator::on_round_heard(const RoundHeard& message, Node& node, Effects& out) {
   if (message.round != round_) return;
-  leadership_.hears(node.agent);
+  leader_.hears(node.agent);
   run_if_ready(out);
 }
 
@@ -405,10 +416,7 @@ void Coordinator::on_job_result_heard(const JobResultHeard& message, Node& node,
 
 void Coordinator::decide(Effects& out) {
   look_again_ms_.reset();
-  if (const auto others_may_run_until_ms = leadership_.count_votes(roster_, now_ms_, out)) {
-    recovery_.elected(*others_may_run_until_ms, now_ms_);
-    take_leaves(out);
-  }
+  count_votes(out);
   look_at_leases(out);
   settle_claims(out);
   run_cell_of(EventHandled{}, out);
@@ -427,6 +435,24 @@ void Coordinator::go_on_stopping(const EventHandled&, Effects& out) {
   news_.drop_change();
   if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);
   if (state_ == State::kForming) form_if_due(out);
+}
+
+void Coordinator::count_votes(Effects& out) {
+  if (!leader_.is_candidate()) return;
+  const bool has_voters = std::ranges::any_of(
+      roster_.nodes(), [](const auto& entry) { return entry.second.session && entry.second.belongs; });
+  const election::Leader::Count count = leader_.count_votes(has_voters, now_ms_);
+  if (count.asks) ask_for_votes(out);
+  if (!count.others_may_run_until_ms) return;
+  out.push_back(Note{"enough nodes of the last round support this coordinator: it acts from now on"});
+  recovery_.elected(*count.others_may_run_until_ms, now_ms_);
+  take_leaves(out);
+}
+
+void Coordinator::ask_for_votes(Effects& out) {
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (node.session) out.push_back(Ask{*node.session});
+  }
 }
 
 // Handles the NodeLeaves that had to wait, of nodes that got a signal.

@@ -15,7 +15,6 @@
 #include "rendezvous/coordinator/job_identity.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
-#include "rendezvous/coordinator/leadership.h"
 #include "rendezvous/coordinator/lost_leases.h"
 #include "rendezvous/coordinator/operator_orders.h"
 #include "rendezvous/coordinator/rank_claims.h"
@@ -27,6 +26,7 @@
 #include "rendezvous/coordinator/sleep_watch.h"
 #include "rendezvous/coordinator/transferred_state.h"
 #include "rendezvous/coordinator/waiting_news.h"
+#include "rendezvous/election/leader.h"
 #include "rendezvous/membership/roster.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/status/snapshot.h"
@@ -68,7 +68,7 @@ class Coordinator {
                      const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
   // Nodes may keep their workers running: this coordinator may go on with their round.
   bool grants_leases() const { return recovery_.grants_leases(); }
-  const Leadership& leadership() const { return leadership_; }
+  const election::Leader& leader() const { return leader_; }
   const HangDesk& hang() const { return hang_; }
   // The gossip for a process that may take itself for the job's first coordinator. Empty while this one is a candidate
   // or ends, and where its own node is not in the job. The caller adds the port.
@@ -179,6 +179,10 @@ class Coordinator {
   void forget(const Node& node);
   void end(protocol::JobResult job_result, Effects& out);
   bool may_transfer_leadership() const;
+  bool another_may_lead() const;
+  void count_votes(Effects& out);
+  void ask_for_votes(Effects& out);
+  std::vector<protocol::NextLeader> next_leaders_of(const std::vector<protocol::AgentId>& members) const;
   void host_leaves(const std::string& name, const std::string& text, int signal, Effects& out);
   bool may_go_on_without_host() const;
   bool waits_for_host() const;
@@ -214,7 +218,7 @@ class Coordinator {
 
   CoordinatorConfig config_;
   JobIdentity identity_;
-  Leadership leadership_;
+  election::Leader leader_;
   RoundCheck check_;
   std::int64_t now_ms_ = 0;  // when the present event came
   State state_ = State::kForming;

@@ -87,7 +87,7 @@ void Coordinator::turn_away_evicted(Effects& out) {
   for (Node* node : unhealthy) {
     out.push_back(Send{*node->session, is_evicted(node->unhealthy)});
     // The agent in this process is certain to get the rejection, and looks for no other coordinator.
-    if (node->agent == config_.own_agent) leadership_.died(node->agent, now_ms_);
+    if (node->agent == config_.own_agent) leader_.died(node->agent, now_ms_);
     forget(*node);
   }
 }

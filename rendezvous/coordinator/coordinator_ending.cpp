@@ -42,7 +42,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (member_state != MemberState::kLeaving) {
     const bool is_first_of_host = stopping_.lose(node, how);
     // A candidate needs every vote: it quarantines no host.
-    const bool is_charged = !leadership_.is_candidate();
+    const bool is_charged = !leader_.is_candidate();
     if (is_charged) budgets_.losses.count_loss();
     if (is_charged && is_first_of_host) charge(node, out);
   }
@@ -61,7 +61,7 @@ void Coordinator::charge(const Node& node, Effects& out) {
 
 void Coordinator::forget(const Node& node) {
   leases_.forget(node.agent);
-  leadership_.peer_ports().forget(node.agent);
+  leader_.peer_ports().forget(node.agent);
   roster_.erase(node.agent);
 }
 
@@ -89,11 +89,20 @@ void Coordinator::end(JobResult job_result, Effects& out) {
   dismiss_if_all_heard(out);
 }
 
+// Another node can be elected in place of this coordinator, which leads by votes.
+bool Coordinator::another_may_lead() const {
+  return leader_.leads(now_ms_) && config_.own_agent && std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
+           const Node& node = entry.second;
+           const bool stays = node.session && node.member_state() != MemberState::kLeaving;
+           return stays && node.slot && node.has_peer_port() && leader_.may_host(node.agent);
+         });
+}
+
 // The job can go on under a coordinator in another process when the node in this one leaves.
 bool Coordinator::may_transfer_leadership() const {
   using OnLeave = JobRules::OnLeave;
   if (is_recovering() || is_ending() || settings_.rules.on_leave == OnLeave::kEnd) return false;
-  if (!leadership_.may_transfer_leadership(roster_, now_ms_)) return false;
+  if (!another_may_lead()) return false;
   const int others = orders_.others(*config_.own_agent, roster_);
   return settings_.rules.on_leave == OnLeave::kWait || membership::round_size(others, settings_.next_round()) > 0;
 }
@@ -108,7 +117,7 @@ void Coordinator::host_leaves(const std::string& name, const std::string& text, 
 // A node that still trains can host a coordinator that finishes the round. That one declares every node of the round
 // lost that does not come to it: all must still be here.
 bool Coordinator::may_go_on_without_host() const {
-  if (!leadership_.may_transfer_leadership(roster_, now_ms_)) return false;
+  if (!another_may_lead()) return false;
   const auto& nodes = roster_.nodes();
   const bool are_all_here = std::ranges::all_of(slots_, [&](const Slot& slot) {
     const auto found = nodes.find(slot.agent);
@@ -150,7 +159,7 @@ void Coordinator::let_done_nodes_leave(Effects& out) {
 void Coordinator::let_go_done(const Node& node, Effects& out) {
   out.push_back(Note{done_and_leaves(node)});
   out.push_back(Send{*node.session, Dismiss{}});
-  leadership_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
+  leader_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
   forget(node);
 }
 

@@ -39,7 +39,7 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
   // While the leader lease holds, no other coordinator can have been elected: the agent has met a candidate that was
   // not, because its voters were cut off from this coordinator. The nodes follow a coordinator that takes a higher term
   // only if they know by its own agent that it is in the same process.
-  const bool leads = config_.own_agent && leadership_.leads(now_ms_);
+  const bool leads = config_.own_agent && leader_.leads(now_ms_);
   const JobIdentity::Met met = identity_.meet(event, round_ || recovery_.has_begun(), leads || is_recovering());
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
   if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
@@ -50,7 +50,10 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
         out.push_back(Send{*node.session, EndJob{*ending_.job_result()}});
     }
   }
-  if (term != identity_.term() && leadership_.is_candidate()) leadership_.campaign_anew(roster_, now_ms_, out);
+  if (term != identity_.term() && leader_.is_candidate()) {
+    leader_.campaign(now_ms_);
+    ask_for_votes(out);
+  }
   if (met != JobIdentity::Met::kLaterCoordinator) return;
   // The agents of this coordinator follow another one by now.
   out.push_back(Note{format("a coordinator of term {} has taken over from this one of term {}",
@@ -97,8 +100,8 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   admit(session, message, out);
   // The node's last session may have ended before the order was read.
   if (orders_.has_drained(message.agent)) out.push_back(Send{session, LeaveJob{}});
-  if (leadership_.next_round() && roster_.of_session(session) != nullptr) {
-    out.push_back(Send{session, *leadership_.next_round()});
+  if (leader_.next_round() && roster_.of_session(session) != nullptr) {
+    out.push_back(Send{session, *leader_.next_round()});
   }
 }
 
@@ -106,7 +109,7 @@ void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
   budgets_ = budgets_of(settings_);
   hang_.follow(settings_.rules);
-  leadership_.follow(settings_, round_.has_value(), now_ms_);
+  leader_.follow(settings_.counts_votes(), round_.has_value(), now_ms_);
   forming_.restart_clock(now_ms_);
 }
 
@@ -222,7 +225,8 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
 }
 
 void Coordinator::try_peer_port(const Node& node, Effects& out) {
-  if (leadership_.is_to_try(node, now_ms_)) out.push_back(TryPeerPort{node.agent, node.addresses, node.peer_port});
+  if (node.has_peer_port() && leader_.is_to_try(node.agent, now_ms_))
+    out.push_back(TryPeerPort{node.agent, node.addresses, node.peer_port});
 }
 
 // The node was in the present round, and has reported the state of its workers.
@@ -292,7 +296,7 @@ void Coordinator::inherit(const Transferred& transferred, Effects& out) {
   budgets_.error_files_wait |= error_files_wait;
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
-  leadership_.follow(settings_, round_.has_value(), now_ms_);
+  leader_.follow(settings_.counts_votes(), round_.has_value(), now_ms_);
   // The round was ending for a hang. Its nodes are told so, and failures there meanwhile are a consequence.
   if (hang_.was_ending(*round_) != nullptr)
     stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
@@ -344,7 +348,7 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
       forget(*node);
     }
   }
-  if (!round_) leadership_.campaign(now_ms_);
+  if (!round_) leader_.campaign(now_ms_);
   round_ = facts.round;
   formed_in_ = 0;
   slots_.clear();
@@ -369,9 +373,9 @@ void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
   const TransferredHang* const hang = hang_.was_ending(*round_);
   const Recovery::Decision decision = recovery_.decide({.slots = slots_,
                                                         .roster = roster_,
-                                                        .counts_votes = leadership_.is_counting(),
-                                                        .needs_election = leadership_.is_candidate(),
-                                                        .job_ends = stopping_.job_ends && !leadership_.is_candidate(),
+                                                        .counts_votes = leader_.is_counting(),
+                                                        .needs_election = leader_.is_candidate(),
+                                                        .job_ends = stopping_.job_ends && !leader_.is_candidate(),
                                                         .out = hang != nullptr ? hang->out : std::vector<int>{},
                                                         .caught_up_ms = sleep_.caught_up_ms(),
                                                         .now_ms = now_ms_});

@@ -27,13 +27,13 @@ TEST_CASE(
   constexpr std::int64_t kLeft = 1'940;  // 1 % less than what is left of the votes at 0 ms
   job.now_ms = 2'000;
   job.on(KeepAliveReceived{1});
-  CHECK(job.coordinator.leadership().granted_ms() == kLeft);
+  CHECK(job.coordinator.leader().granted_ms() == kLeft);
   acknowledge(job, 3);
   job.on(KeepAliveReceived{1});
-  CHECK(job.coordinator.leadership().granted_ms() == kLeft);  // one of three
+  CHECK(job.coordinator.leader().granted_ms() == kLeft);  // one of three
   acknowledge(job, 1);
   job.on(KeepAliveReceived{2});
-  CHECK(job.coordinator.leadership().granted_ms() == 3'000);
+  CHECK(job.coordinator.leader().granted_ms() == 3'000);
   const Answer quiet = job.pass_with({1, 2, 3}, kHeld - 160);
   CHECK(quiet.all<Resigned>().empty());
   const Answer over = job.pass_with({1, 2, 3}, 100);
@@ -58,7 +58,7 @@ TEST_CASE("the vote of a node that leaves in order counts for good") {
   job.now_ms = 2'000;
   acknowledge(job, 3);
   CHECK(job.pass_with({3}, 2'500).all<Resigned>().empty());
-  CHECK(job.coordinator.leadership().leads(job.now_ms));
+  CHECK(job.coordinator.leader().leads(job.now_ms));
 }
 
 TEST_CASE("a coordinator that leads goes on with a higher term when it hears of a candidate that was not elected") {
@@ -68,7 +68,7 @@ TEST_CASE("a coordinator that leads goes on with a higher term when it hears of 
   CHECK(job.coordinator.state() == State::kRunning);
   CHECK(job.coordinator.term() > of_candidate);
   acknowledge(job, 2);
-  CHECK(job.coordinator.leadership().leads(job.now_ms));
+  CHECK(job.coordinator.leader().leads(job.now_ms));
 
   // Nodes would take a coordinator on no node for another one if its term rose.
   Three elsewhere;
@@ -239,7 +239,7 @@ TEST_CASE("where no other node's peer port can be reached the coordinator needs 
     return note != nullptr && note->event == kNoNextLeader && note->text.contains("(node2) at port 4000");
   };
   CHECK(std::ranges::count_if(answer.effects, warns) == 1);
-  CHECK_FALSE(job.coordinator.leadership().is_counting());
+  CHECK_FALSE(job.coordinator.leader().is_counting());
   job.open_store();
   job.pass_with({1, 2, 3}, 10'000);  // without any vote
   CHECK(job.coordinator.state() == Coordinator::State::kRunning);
@@ -258,7 +258,7 @@ TEST_CASE("where no other node's peer port can be reached the coordinator needs 
     back.say(node, joins);
     acknowledge(back, node, runs(answer.to<PrepareRound>(node)));
   }
-  CHECK_FALSE(back.coordinator.leadership().is_counting());
+  CHECK_FALSE(back.coordinator.leader().is_counting());
   CHECK_FALSE(back.coordinator.may_renew_lease(2));
   CHECK(back.pass_with({2, 3}, 4'000).to<EndJob>(2).job_result.reason.contains("only 2 came back to it"));
 }
@@ -383,7 +383,7 @@ TEST_CASE("a node that is done, and leaves a candidate, votes first, and the rou
     if (is_gone) job.on(SessionEnded{1, "it has ended"});
     acknowledge(job, 2);
     const Answer elected = acknowledge(job, 3);
-    CHECK(!job.coordinator.leadership().is_candidate());
+    CHECK(!job.coordinator.leader().is_candidate());
     if (!is_gone) acknowledge(job, 1);
     CHECK(job.coordinator.state() == Coordinator::State::kRunning);
     CHECK(elected.all<StopWorkers>().empty());
@@ -426,7 +426,7 @@ TEST_CASE("a node that leaves a candidate goes on voting for it until it is elec
   job.votes(2);
   acknowledge(job, 1);
   const Answer elected = acknowledge(job, 2);
-  CHECK(!job.coordinator.leadership().is_candidate());
+  CHECK(!job.coordinator.leader().is_candidate());
   CHECK(job.coordinator.roster().at(job.joiner(1).agent).member_state() == membership::MemberState::kLeaving);
 }
 
@@ -441,7 +441,7 @@ TEST_CASE(
   }
   for (const NodeId node : {1u, 2u, 3u}) job.say(node, NodeStopped{0, {}, {}});
   for (const NodeId node : {1u, 2u, 3u}) acknowledge(job, node);
-  CHECK(!job.coordinator.leadership().is_candidate());
+  CHECK(!job.coordinator.leader().is_candidate());
   CHECK(job.coordinator.state() == Coordinator::State::kEnding);
   CHECK(job.coordinator.ending().job_result()->signal == SIGTERM);
 }
@@ -473,10 +473,10 @@ TEST_CASE("a coordinator whose node is told to leave while it takes the job over
 TEST_CASE("the coordinator of a job of one node, or with failover=off, asks nobody for a vote") {
   Job small(job_terms(1, 1), kMajority);
   small.join(1);
-  CHECK_FALSE(small.coordinator.leadership().is_counting());
+  CHECK_FALSE(small.coordinator.leader().is_counting());
   Job off(job_terms(2, 2));
   off.run({1, 2});
-  CHECK_FALSE(off.coordinator.leadership().is_counting());
+  CHECK_FALSE(off.coordinator.leader().is_counting());
   off.on(KeepAliveReceived{1});
-  CHECK_FALSE(off.coordinator.leadership().granted_ms());
+  CHECK_FALSE(off.coordinator.leader().granted_ms());
 }

@@ -55,7 +55,7 @@ void Coordinator::form_if_due(Effects& out) {
         news.until_ms = not_before_ms;
         return tell_what_is_awaited(std::move(news), out);
       }
-      if (const auto until_ms = leadership_.peer_ports().awaited_until_ms(now_ms_)) return look_again(until_ms);
+      if (const auto until_ms = leader_.peer_ports().awaited_until_ms(now_ms_)) return look_again(until_ms);
       form(decision.size, out);
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
@@ -119,11 +119,11 @@ void Coordinator::form(int size, Effects& out) {
       kRoundFormed});
   if (is_first) do_without_next_leaders(agents, out);
   const std::string admitted = addresses_of(members, roster_);
-  const std::vector<Round> before = leadership_.before();
-  const std::optional<int> host_rank = leadership_.host_rank(agents);
+  const std::vector<Round> before = leader_.before();
+  const std::optional<int> host_rank = leader_.host_rank(agents);
   const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
-  const std::vector<NextLeader> next_leaders = leadership_.next_leaders(agents, roster_);
-  leadership_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
+  const std::vector<NextLeader> next_leaders = next_leaders_of(agents);
+  leader_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
   const Transferred transferred = state_transfer_.give(identity_.term(), transferred_parts());
   const membership::AgreedPort training_port = membership::agree_on_port(ports_of(members, roster_));
   if (!training_port.why_none.empty()) out.push_back(Note{training_port.why_none, kNoTrainingPort});
@@ -152,7 +152,7 @@ void Coordinator::form(int size, Effects& out) {
                                                    .error_files_wait = budgets_.error_files_wait,
                                                    .training_port = training_port.first}});
   }
-  if (const auto& next = leadership_.next_round()) {
+  if (const auto& next = leader_.next_round()) {
     for (const auto& [agent, node] : roster_.nodes()) {
       if (node.session && node.member_state() == MemberState::kReady) out.push_back(Send{*node.session, *next});
     }
@@ -163,7 +163,7 @@ void Coordinator::form(int size, Effects& out) {
 // If nodes can connect to no coordinator but this one, no other can be elected, and nothing is gained by needing their
 // votes. No round has run yet, so that no node has another rule.
 void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, Effects& out) {
-  if (!leadership_.has_no_next_leader(members)) return;
+  if (!leader_.has_no_next_leader(members)) return;
   std::vector<std::string> tried;
   for (const AgentId agent : members) {
     const Node& node = roster_.at(agent);
@@ -171,7 +171,7 @@ void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, E
       tried.push_back(format("{} at port {}", node.name(), node.peer_port));
   }
   settings_.rules.failover = JobRules::Failover::kUnreachable;  // also under a coordinator that is back
-  leadership_.follow(settings_, false, now_ms_);
+  leader_.follow(settings_.counts_votes(), false, now_ms_);
   out.push_back(
       Note{format("this job ends if its coordinator's node is lost: no other node can be reached from here at the port "
                   "where it would take over ({}). Open these ports between the nodes, one number on all of them with "
@@ -182,8 +182,8 @@ void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, E
 
 void Coordinator::run_if_ready(Effects& out) {
   if (state_ != State::kPreparing || !store_) return;
-  if (check_.is_running() || !leadership_.may_run(now_ms_)) return;
-  leadership_.run(now_ms_);
+  if (check_.is_running() || !leader_.may_run(now_ms_)) return;
+  leader_.run(now_ms_);
   state_ = State::kRunning;
   has_run_ = true;
   for (auto& [agent, node] : roster_.nodes()) {
@@ -207,7 +207,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
 
 void Coordinator::stop_round(Effects& out) {
   if (state_ == State::kStopping) return;
-  leadership_.abandon();
+  leader_.abandon();
   if (is_recovering()) {
     recovery_.stop();
   } else {
@@ -231,7 +231,7 @@ void Coordinator::has_stopped(Node& node, Effects& out) {
   if (node.member_state() != MemberState::kLeaving) return is_ready(node, out);
   let_go(*node.session, node.leaves, out);
   orders_.has_left(node.agent);
-  leadership_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
+  leader_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
   forget(node);
 }
 

@@ -19,6 +19,8 @@ struct JobSettings {
 
   // The forming rules of the next round, whose maximum depends on the size of the first one.
   membership::FormingRules next_round() const;
+  // Votes decide who leads. A job of one node has no other voter.
+  bool counts_votes() const { return rules.failover == protocol::JobRules::Failover::kMajority && terms.max_nodes > 1; }
   // The job can have no more nodes than these.
   bool is_most(int nodes) const;
 };

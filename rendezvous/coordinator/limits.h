@@ -23,10 +23,6 @@ inline constexpr std::size_t kLossNodes = 16384;
 // are out into the next round |
 inline constexpr std::size_t kTransferredHosts = 64;
 inline constexpr std::size_t kTransferredMoreBytes = 16 * 1024;
-// | peer ports that a coordinator tries; open ones that it looks for | {kPeerPortsTried}; {kPeerPortsWanted} | no
-// further ones are tried |
-inline constexpr std::size_t kPeerPortsTried = 64;
-inline constexpr std::size_t kPeerPortsWanted = 2 * kNextLeaders;
 // | nodes that were charged with hangs, as a coordinator remembers them; as it transfers them | {kHangCharges};
 // {kHangChargesBytes} | those that were charged first are forgotten |
 inline constexpr std::size_t kHangCharges = 64;

@@ -44,6 +44,8 @@ struct LeaseTimes {
   // The longest pause between two attempts of an agent to connect, and the time that the attempt itself takes.
   static constexpr std::int64_t kLongestPauseMs = 2000;
   static constexpr std::int64_t kConnectMs = 250;
+  // How long a peer port that is tried may take to answer: a firewall may drop the attempt silently.
+  static constexpr std::int64_t kPeerPortMs = 1000;
 };
 
 }  // namespace elastic::protocol

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/coordinator/peer_ports.h"
+#include "rendezvous/protocol/lease.h"
 #include "src/net/limits.h"
 
 namespace elastic::transport {
@@ -15,7 +15,7 @@ PeerPortProbe::PeerPortProbe(net::Loop& loop, const std::vector<std::string>& ad
   if (left_ == 0) empty_.start(0, [this] { std::exchange(on_done_, {})({}); });
   for (std::size_t i = 0; i < left_; ++i) {
     connectors_.push_back(
-        std::make_unique<net::Connector>(loop, addresses[i], port, coordinator::PeerPorts::kAnswerMs,
+        std::make_unique<net::Connector>(loop, addresses[i], port, protocol::LeaseTimes::kPeerPortMs,
                                          [this, address = addresses[i]](Result<std::unique_ptr<net::Stream>> stream) {
                                            if (!stream) return failed();
                                            const auto done = std::exchange(on_done_, {});

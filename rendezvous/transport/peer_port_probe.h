@@ -16,7 +16,7 @@ namespace elastic::transport {
 class PeerPortProbe {
  public:
   // `on_done` is called once, in a later turn of the loop, with the address that answered first; with an empty one if
-  // none has after coordinator::PeerPorts::kAnswerMs. At most the first limits::kAddressesOfName addresses are tried.
+  // none has after protocol::LeaseTimes::kPeerPortMs. At most the first limits::kAddressesOfName addresses are tried.
   PeerPortProbe(net::Loop& loop, const std::vector<std::string>& addresses, std::uint16_t port,
                 std::function<void(std::string address)> on_done);
 

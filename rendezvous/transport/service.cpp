@@ -247,8 +247,8 @@ void Service::on_session_event(ConnectionId id, const CoordinatorSession::Event&
 void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
   if (!connection.unanswered || coordinator == nullptr) return;
-  if (!coordinator->may_renew_lease(id) || coordinator->leadership().is_candidate()) return ask(id, connection, out);
-  answer(id, connection, coordinator->leadership().granted_ms(), out);
+  if (!coordinator->may_renew_lease(id) || coordinator->leader().is_candidate()) return ask(id, connection, out);
+  answer(id, connection, coordinator->leader().granted_ms(), out);
   connection.unanswered.reset();
 }
 
@@ -256,13 +256,13 @@ void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffect
 void Service::ask(ConnectionId id, Connection& connection, ServiceEffects& out) {
   const Coordinator* coordinator = find(connection.job);
   const bool may_ask = coordinator != nullptr && coordinator->roster().of_session(id) != nullptr;
-  if (connection.unanswered && may_ask && coordinator->leadership().is_counting()) answer(id, connection, 0, out);
+  if (connection.unanswered && may_ask && coordinator->leader().is_counting()) answer(id, connection, 0, out);
 }
 
 void Service::answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms,
                      ServiceEffects& out) {
   const std::uint64_t number = *connection.unanswered;
-  const bool asks = find(connection.job)->leadership().is_counting();
+  const bool asks = find(connection.job)->leader().is_counting();
   if (asks && (connection.asked.empty() || connection.asked.back().first < number)) {
     connection.asked.emplace_back(number, now_ms_);
     if (connection.asked.size() > limits::kAgentUnansweredKeepAlives) connection.asked.erase(connection.asked.begin());

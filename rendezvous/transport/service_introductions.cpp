@@ -66,7 +66,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   const bool has_met_others = introduction.incarnation != 0 || introduction.term > 0;
   if (has_met_others) {
     to_coordinator(job, Introduced{introduction.incarnation, introduction.term}, out);
-  } else if (jobs_.at(job)->leadership().is_counting()) {
+  } else if (jobs_.at(job)->leader().is_counting()) {
     to_coordinator(job, Introduced{}, out);  // its welcome is a lease
   }
   const auto still = connections_.find(id);
@@ -83,7 +83,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   still->second.welcome = true;
   still->second.session.welcome(
       {coordinator->second->term(), coordinator->second->incarnation(), settings_.lease.loss_timeout_ms,
-       coordinator->second->leadership().granted_ms(), process_number()},
+       coordinator->second->leader().granted_ms(), process_number()},
       bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
@@ -136,14 +136,14 @@ std::optional<Introduction> Service::gossip(const std::string& job) const {
 
 Lead Service::lead_of(const std::string& job) const {
   const Coordinator* coordinator = find(job);
-  const bool leads = coordinator != nullptr && !coordinator->leadership().is_candidate();
+  const bool leads = coordinator != nullptr && !coordinator->leader().is_candidate();
   return leads ? Lead{coordinator->term(), coordinator->round()} : Lead{};
 }
 
 std::optional<discovery::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
   const Coordinator* coordinator = find(job);
   if (coordinator == nullptr || coordinator->is_ending()) return {};
-  const Leadership& leadership = coordinator->leadership();
+  const election::Leader& leadership = coordinator->leader();
   if (!leadership.is_counting() || leadership.is_candidate() || !leadership.why_over(now_ms).empty()) return {};
   discovery::Entry entry{.incarnation = coordinator->incarnation(),
                          .birth_ms = coordinator->fence().birth_ms,

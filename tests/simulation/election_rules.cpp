@@ -35,7 +35,7 @@ void ElectionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers&
   check_heard(round, key);
   if (!round.transferred) return;
   const coordinator::Coordinator* const coordinator = server.find(node.setup().job);
-  const bool asks = coordinator != nullptr && coordinator->leadership().is_counting();
+  const bool asks = coordinator != nullptr && coordinator->leader().is_counting();
   last_[{node.setup().job, stamp.incarnation}] = {stamp.term, *round.transferred, asks};
 }
 
@@ -73,7 +73,7 @@ bool ElectionRules::may_act(const std::string& job, Incarnation incarnation, con
   const coordinator::Coordinator* const coordinator = server.find(job);
   // The coordinator has ended with this message, or before: its job result is passed on.
   if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
-  const coordinator::Leadership& leadership = coordinator->leadership();
+  const election::Leader& leadership = coordinator->leader();
   if (!server.is_up() || leadership.is_candidate()) return false;
   return !leadership.is_counting() || leadership.before().empty() || leadership.leads(server.clock_ms());
 }

@@ -312,7 +312,7 @@ void Server::try_peer_port(const transport::TryPeerPortOf& peer_port) {
       nullptr);
   auto& network = simulation_.network();
   (void)network.connect(network.host_of(listener_), visits_.back(), static_cast<ListenerId>(peer_port.peer_port.port));
-  simulation_.timeline().after(coordinator::PeerPorts::kAnswerMs, [answered, is_answered] {
+  simulation_.timeline().after(protocol::LeaseTimes::kPeerPortMs, [answered, is_answered] {
     if (!std::exchange(*is_answered, true)) answered(false);
   });
 }

@@ -1,9 +1,9 @@
-#include "rendezvous/agent/node_vote.h"
+#include "rendezvous/election/node_vote.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace elastic::agent {
+namespace elastic::election {
 
 using election::CoordinatorId;
 using election::Round;
@@ -131,4 +131,4 @@ void NodeVote::runs(protocol::RoundNumber round) {
   if (latest.number == round) rounds_.runs(latest);
 }
 
-}  // namespace elastic::agent
+}  // namespace elastic::election

@@ -1,10 +1,10 @@
-#include "rendezvous/coordinator/peer_ports.h"
+#include "rendezvous/election/peer_ports.h"
 
 #include <doctest/doctest.h>
 
-#include "rendezvous/coordinator/limits.h"
+#include "rendezvous/election/limits.h"
 
-namespace elastic::coordinator {
+namespace elastic::election {
 namespace {
 
 TEST_CASE("a round waits until each peer port that was tried has answered, or a second is over") {
@@ -57,4 +57,4 @@ TEST_CASE("where all peer ports are shut a coordinator gives up trying") {
 }
 
 }  // namespace
-}  // namespace elastic::coordinator
+}  // namespace elastic::election

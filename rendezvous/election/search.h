@@ -10,7 +10,7 @@
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 
-namespace elastic::agent {
+namespace elastic::election {
 
 // A process that may be, or become, the coordinator.
 struct PeerTarget {
@@ -107,4 +107,4 @@ class Search {
   std::int64_t longest_pause_ms_ = 0;                          // the next pause before a peer port is asked again
 };
 
-}  // namespace elastic::agent
+}  // namespace elastic::election

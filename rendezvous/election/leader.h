@@ -4,36 +4,34 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "rendezvous/coordinator/coordinator_events.h"
-#include "rendezvous/coordinator/job_settings.h"
-#include "rendezvous/coordinator/peer_ports.h"
 #include "rendezvous/election/candidate.h"
 #include "rendezvous/election/leader_lease.h"
-#include "rendezvous/membership/roster.h"
+#include "rendezvous/election/next_leaders.h"
+#include "rendezvous/election/peer_ports.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 
-namespace elastic::coordinator {
+namespace elastic::election {
 
 // Whether the coordinator may act for its job. With failover=off it always may. Otherwise votes count: it needs those
 // of a quorum of the last round (docs/failover.md). One that begins a job needs none until a round has run; one that
 // takes a job over has to be elected. Times are milliseconds of the coordinator's clock.
-class Leadership {
+class Leader {
  public:
-  explicit Leadership(const CoordinatorConfig& config)
-      : times_(config.lease), own_(config.own_agent), own_process_(config.own_process) {}
+  // `own`: the agent in the coordinator's process; empty: it is on none of the nodes, and then `own_process` is where
+  // the process listens, if that is known.
+  Leader(protocol::LeaseTimes times, std::optional<protocol::AgentId> own,
+         std::optional<protocol::NextLeader> own_process)
+      : times_(times), own_(own), own_process_(std::move(own_process)) {}
 
-  // Another node can be elected in place of this coordinator, which leads by votes and is told to leave.
-  bool may_transfer_leadership(const membership::Roster& roster, std::int64_t now_ms) const;
-
-  // The job has these settings, which say whether votes count. `has_round`: a round has run, or may have.
-  void follow(const JobSettings& settings, bool has_round, std::int64_t now_ms);
-  // A round of the job has run already: this coordinator has to be elected within a loss timeout.
+  // Votes count, or do not. `has_round`: a round has run, or may have.
+  void follow(bool counts_votes, bool has_round, std::int64_t now_ms);
+  // A round of the job has run already: this coordinator has to be elected within a loss timeout. Called again when the
+  // term of a candidate has changed: votes in the earlier term count no more, and each node is to be asked anew.
   void campaign(std::int64_t now_ms);
-  // The term of the coordinator has changed while it is a candidate: votes in the earlier term count no more.
-  void campaign_anew(const membership::Roster& roster, std::int64_t now_ms, Effects& out);
   bool is_counting() const { return lease_ || candidate_; }
   bool is_candidate() const { return candidate_.has_value(); }
   // The coordinator is a candidate, and its votes are no quorum.
@@ -50,10 +48,14 @@ class Leadership {
   // The agent's process has ended.
   void died(protocol::AgentId agent, std::int64_t now_ms);
 
-  // Called after each event. When the votes are a quorum, each voter is asked once more, by a lease grant of 0 ms. When
-  // that elects the coordinator, returns until when workers may run on nodes that do not come, under leases of the
-  // coordinator before; empty if it is no candidate, or is not elected yet.
-  std::optional<std::int64_t> count_votes(const membership::Roster& roster, std::int64_t now_ms, Effects& out);
+  // What has become of the candidate. Called after each event.
+  struct Count {
+    bool asks = false;  // its votes are a quorum: each node is asked once more, by a lease grant of 0 ms
+    // It is elected: until when workers may run on nodes that do not come, under leases of the coordinator before.
+    std::optional<std::int64_t> others_may_run_until_ms = {};
+  };
+  // `has_voters`: a node of the job has a session.
+  Count count_votes(bool has_voters, std::int64_t now_ms);
 
   // The coordinator prepares a round of these agents, by node rank. An earlier one that has not run never will.
   void prepare(const protocol::Round& round, const std::vector<protocol::AgentId>& members);
@@ -70,12 +72,14 @@ class Leadership {
   const std::optional<protocol::NextRound>& next_round() const { return next_round_; }
   // The node rank of the node that hosts the coordinator; empty: none of these nodes does.
   std::optional<int> host_rank(const std::vector<protocol::AgentId>& members) const;
-  // A node has joined: whether its peer port is to be tried.
-  bool is_to_try(const membership::Node& node, std::int64_t now_ms);
+  // A node with a peer port has joined: whether that is to be tried.
+  bool is_to_try(protocol::AgentId agent, std::int64_t now_ms);
   PeerPorts& peer_ports() { return peer_ports_; }
-  // Which of these agents may host the coordinator after this one; none while votes do not count.
-  std::vector<protocol::NextLeader> next_leaders(const std::vector<protocol::AgentId>& members,
-                                                 const membership::Roster& roster) const;
+  // The agent, which has a peer port, may host the coordinator after this one.
+  bool may_host(protocol::AgentId agent) const { return agent != own_ && peer_ports_.may_be_open(agent); }
+  // Which of these agents may host it, of the members of a round by node rank; none while votes do not count. Of
+  // `members` the addresses, the port and the group are given.
+  std::vector<protocol::NextLeader> next_leaders(std::vector<NextLeaderCandidate> members) const;
 
   // Why the coordinator is to resign: its votes are a quorum no more, or it was not elected in time. Empty: it goes on.
   std::string why_over(std::int64_t now_ms) const;
@@ -91,16 +95,14 @@ class Leadership {
  private:
   std::int64_t candidate_until() const;
   bool is_to_ask(std::int64_t now_ms);
-  bool can_be_reached(const membership::Node& node) const;
-  static void ask(const membership::Roster& roster, Effects& out);
 
   protocol::LeaseTimes times_;
   std::optional<protocol::AgentId> own_;
   std::optional<protocol::NextLeader> own_process_;
   bool own_has_ended_ = false;  // the agent in this process
   // At most one of them; none while votes do not count.
-  std::optional<election::LeaderLease> lease_;
-  std::optional<election::Candidate> candidate_;
+  std::optional<LeaderLease> lease_;
+  std::optional<Candidate> candidate_;
   std::map<protocol::AgentId, bool> voters_;  // of a candidate: the agents, and whether each was asked once more
   PeerPorts peer_ports_;
   std::optional<protocol::NextRound> next_round_;
@@ -110,4 +112,4 @@ class Leadership {
   std::optional<std::int64_t> granted_ms_;
 };
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::election

@@ -1,9 +1,9 @@
-#include "rendezvous/agent/node_vote.h"
+#include "rendezvous/election/node_vote.h"
 
 #include <doctest/doctest.h>
 
 using namespace elastic;
-using namespace elastic::agent;
+using namespace elastic::election;
 using namespace elastic::protocol;
 
 namespace {

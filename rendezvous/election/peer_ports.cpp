@@ -1,10 +1,11 @@
-#include "rendezvous/coordinator/peer_ports.h"
+#include "rendezvous/election/peer_ports.h"
 
 #include <algorithm>
 
-#include "rendezvous/coordinator/limits.h"
+#include "rendezvous/election/limits.h"
+#include "rendezvous/protocol/lease.h"
 
-namespace elastic::coordinator {
+namespace elastic::election {
 
 using protocol::AgentId;
 
@@ -12,7 +13,7 @@ bool PeerPorts::is_to_try(AgentId agent, std::int64_t now_ms) {
   if (awaited_.contains(agent) || open_.contains(agent) || shut_.contains(agent)) return false;
   const std::size_t hopeful = open_.size() + awaited_.size();
   if (hopeful >= limits::kPeerPortsWanted || hopeful + shut_.size() >= limits::kPeerPortsTried) return false;
-  awaited_.emplace(agent, now_ms + kAnswerMs);
+  awaited_.emplace(agent, now_ms + protocol::LeaseTimes::kPeerPortMs);
   return true;
 }
 
@@ -45,4 +46,4 @@ std::optional<std::int64_t> PeerPorts::awaited_until_ms(std::int64_t now_ms) {
   return until;
 }
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::election

@@ -9,7 +9,7 @@
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
 
-namespace elastic::agent {
+namespace elastic::election {
 
 // Which coordinator the node votes for, and the voter state that it sends to the next one (docs/failover.md). Times are
 // milliseconds of the agent's clock, which goes on while the machine is suspended.
@@ -84,4 +84,4 @@ class NodeVote {
   std::vector<election::CoordinatorId> leaves_;                // each process once
 };
 
-}  // namespace elastic::agent
+}  // namespace elastic::election

@@ -1,4 +1,4 @@
-#include "rendezvous/agent/search.h"
+#include "rendezvous/election/search.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 
 using namespace elastic;
-using namespace elastic::agent;
+using namespace elastic::election;
 using namespace elastic::protocol;
 
 namespace {

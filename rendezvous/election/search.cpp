@@ -1,9 +1,9 @@
-#include "rendezvous/agent/search.h"
+#include "rendezvous/election/search.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace elastic::agent {
+namespace elastic::election {
 
 using election::NextLeaderDialing;
 using protocol::NextLeader;
@@ -216,4 +216,4 @@ std::optional<std::int64_t> Search::again_at_ms(bool has_refused, std::int64_t n
   return std::max(now_ms, std::min(step_over_ms, bound_until_ms_.value_or(step_over_ms)));
 }
 
-}  // namespace elastic::agent
+}  // namespace elastic::election

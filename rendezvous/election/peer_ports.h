@@ -8,16 +8,13 @@
 
 #include "rendezvous/protocol/messages.h"
 
-namespace elastic::coordinator {
+namespace elastic::election {
 
 // Which nodes can be reached at their peer port, where they would host the coordinator after this one. Each port is
 // tried once, as long as few open ones are known. A round waits for the answers, since the next leaders go with it.
 // Times are milliseconds.
 class PeerPorts {
  public:
-  // How long a peer port may take to answer: a firewall may drop the attempt silently.
-  static constexpr std::int64_t kAnswerMs = 1000;
-
   // A node with a peer port has joined. Returns whether that is to be tried: then is_open() or is_shut() is called.
   bool is_to_try(protocol::AgentId agent, std::int64_t now_ms);
   void is_open(protocol::AgentId agent);
@@ -36,4 +33,4 @@ class PeerPorts {
   std::set<protocol::AgentId> shut_;
 };
 
-}  // namespace elastic::coordinator
+}  // namespace elastic::election
