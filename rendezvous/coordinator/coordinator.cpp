@@ -138,6 +138,7 @@ std::vector<NextLeader> Coordinator::next_leaders() const {
 
 // Which of these members of a round may lead the job after this coordinator.
 std::vector<NextLeader> Coordinator::next_leaders_of(const std::vector<AgentId>& members) const {
+  if (!leader_.is_counting()) return {};
   std::vector<election::NextLeaderCandidate> nodes;
   for (const AgentId agent : members) {
     const Node& node = roster_.at(agent);

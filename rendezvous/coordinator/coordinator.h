@@ -136,6 +136,10 @@ class Coordinator {
   void end_watch(const HangDue&, Effects&);
 
   void check_invariants() const;  // after each event: coordinator_invariants.cpp
+  void count_votes(Effects& out);
+  void ask_for_votes(Effects& out);
+  std::vector<protocol::NextLeader> next_leaders_of(const std::vector<protocol::AgentId>& members) const;
+  std::string why_it_cannot(const Node& node, const std::string& reason) const;
 
   // coordinator_joining.cpp: which nodes are let in.
   void join(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
@@ -180,9 +184,6 @@ class Coordinator {
   void end(protocol::JobResult job_result, Effects& out);
   bool may_transfer_leadership() const;
   bool another_may_lead() const;
-  void count_votes(Effects& out);
-  void ask_for_votes(Effects& out);
-  std::vector<protocol::NextLeader> next_leaders_of(const std::vector<protocol::AgentId>& members) const;
   void host_leaves(const std::string& name, const std::string& text, int signal, Effects& out);
   bool may_go_on_without_host() const;
   bool waits_for_host() const;
@@ -212,7 +213,6 @@ class Coordinator {
   void leave_out_as_before(const TransferredHang& hang);
   void end_hang(const HangDesk::End& end, Effects& out);
   void spread_state(const protocol::Transferred& transferred, Effects& out);
-  std::string why_it_cannot(const Node& node, const std::string& reason) const;
   bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
 

@@ -94,7 +94,7 @@ bool Coordinator::another_may_lead() const {
   return leader_.leads(now_ms_) && config_.own_agent && std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
            const Node& node = entry.second;
            const bool stays = node.session && node.member_state() != MemberState::kLeaving;
-           return stays && node.slot && node.has_peer_port() && leader_.may_host(node.agent);
+           return stays && node.slot && leader_.may_host(node.agent, node.offers_peer_port());
          });
 }
 

@@ -225,7 +225,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
 }
 
 void Coordinator::try_peer_port(const Node& node, Effects& out) {
-  if (node.has_peer_port() && leader_.is_to_try(node.agent, now_ms_))
+  if (node.offers_peer_port() && leader_.is_to_try(node.agent, now_ms_))
     out.push_back(TryPeerPort{node.agent, node.addresses, node.peer_port});
 }
 

@@ -9,7 +9,7 @@
 namespace elastic::coordinator {
 
 // The cells of an event, in the order of Coordinator::State. `More` is what its handlers get beside the event. A
-// coordinator that has ended ignores everything but HangDue, on which its watch ends.
+// coordinator that has ended ignores everything; on_event ends its watch for hangs.
 template <class Event, class... More>
 struct JobRow {
   std::array<Cell<Coordinator, Event, More...>, 6> cells;

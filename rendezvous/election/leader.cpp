@@ -146,8 +146,7 @@ std::vector<protocol::NextLeader> Leader::next_leaders(std::vector<NextLeaderCan
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     NextLeaderCandidate& member = members[rank];
     member.node.node_rank = static_cast<int>(rank);
-    const bool has_peer_port = member.node.port != 0 && !member.node.addresses.empty();
-    member.can_be_reached = has_peer_port && peer_ports_.may_be_open(member.node.agent);
+    member.can_be_reached = can_be_reached(member.node.agent, member.node.port != 0 && !member.node.addresses.empty());
     member.hosts_coordinator = own_ == member.node.agent;
   }
   std::vector<protocol::NextLeader> chosen = choose_next_leaders(members);

@@ -16,7 +16,8 @@
 
 namespace elastic::election {
 
-// Whether the coordinator may act for its job. With failover=off it always may. Otherwise votes count: it needs those
+// The leader's side of the votes, also while the coordinator is only a candidate, or votes do not count: whether it may
+// act for its job. With failover=off it always may. Otherwise votes count: it needs those
 // of a quorum of the last round (docs/failover.md). One that begins a job needs none until a round has run; one that
 // takes a job over has to be elected. Times are milliseconds of the coordinator's clock.
 class Leader {
@@ -48,13 +49,14 @@ class Leader {
   // The agent's process has ended.
   void died(protocol::AgentId agent, std::int64_t now_ms);
 
-  // What has become of the candidate. Called after each event.
+  // What has become of the candidate.
   struct Count {
     bool asks = false;  // its votes are a quorum: each node is asked once more, by a lease grant of 0 ms
     // It is elected: until when workers may run on nodes that do not come, under leases of the coordinator before.
     std::optional<std::int64_t> others_may_run_until_ms = {};
   };
-  // `has_voters`: a node of the job has a session.
+  // Called whenever something was decided; does nothing unless the coordinator is a candidate. `has_voters`: a node
+  // that was in a round of this start of the job has a session.
   Count count_votes(bool has_voters, std::int64_t now_ms);
 
   // The coordinator prepares a round of these agents, by node rank. An earlier one that has not run never will.
@@ -75,10 +77,10 @@ class Leader {
   // A node with a peer port has joined: whether that is to be tried.
   bool is_to_try(protocol::AgentId agent, std::int64_t now_ms);
   PeerPorts& peer_ports() { return peer_ports_; }
-  // The agent, which has a peer port, may host the coordinator after this one.
-  bool may_host(protocol::AgentId agent) const { return agent != own_ && peer_ports_.may_be_open(agent); }
-  // Which of these agents may host it, of the members of a round by node rank; none while votes do not count. Of
-  // `members` the addresses, the port and the group are given.
+  // The agent may host the coordinator after this one. `offers`: it has a peer port, and an address.
+  bool may_host(protocol::AgentId agent, bool offers) const { return agent != own_ && can_be_reached(agent, offers); }
+  // Which of the members of a round, by node rank, may host it; none while votes do not count. Of `members` the agent,
+  // its addresses, port and group are given; the rest is filled in here.
   std::vector<protocol::NextLeader> next_leaders(std::vector<NextLeaderCandidate> members) const;
 
   // Why the coordinator is to resign: its votes are a quorum no more, or it was not elected in time. Empty: it goes on.
@@ -95,6 +97,7 @@ class Leader {
  private:
   std::int64_t candidate_until() const;
   bool is_to_ask(std::int64_t now_ms);
+  bool can_be_reached(protocol::AgentId agent, bool offers) const { return offers && peer_ports_.may_be_open(agent); }
 
   protocol::LeaseTimes times_;
   std::optional<protocol::AgentId> own_;

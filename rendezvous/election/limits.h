@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "rendezvous/protocol/limits.h"
+#include "src/base/limits.h"
 
 // The bounds of this folder. docs/limits.md is made from the rows.
 namespace elastic::limits {

@@ -5,9 +5,6 @@
 
 namespace elastic::election {
 
-using election::CoordinatorId;
-using election::Round;
-
 namespace {
 
 bool are_of_one_process(const CoordinatorId& one, const CoordinatorId& other) {

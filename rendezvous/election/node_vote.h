@@ -62,26 +62,26 @@ class NodeVote {
   // start of the job. Where votes count, every coordinator that was elected after that knows of it.
   bool have_run_after(const protocol::JobResult& job_result, protocol::Incarnation incarnation) const;
 
-  const election::KnownRounds& rounds() const { return rounds_; }
+  const KnownRounds& rounds() const { return rounds_; }
 
  private:
   void is_in(protocol::Incarnation incarnation);
-  void note_voter_state(const election::CoordinatorId& id, std::int64_t now_ms);
-  void vote(const election::CoordinatorId& id, std::int64_t now_ms);
-  bool has_left_another_than(const election::CoordinatorId& id) const;
+  void note_voter_state(const CoordinatorId& id, std::int64_t now_ms);
+  void vote(const CoordinatorId& id, std::int64_t now_ms);
+  bool has_left_another_than(const CoordinatorId& id) const;
   bool has_voted() const { return voter_.coordinator().term != 0; }
-  static election::CoordinatorId id_of(const protocol::Welcome& welcome) {
+  static CoordinatorId id_of(const protocol::Welcome& welcome) {
     return {welcome.term, welcome.host, welcome.incarnation};
   }
 
   protocol::AgentId own_;
-  election::Voter voter_;
-  election::KnownRounds rounds_;
-  protocol::Incarnation incarnation_ = 0;                      // of these rounds
-  protocol::VoterState voter_state_;                           // of the last vote
-  std::optional<election::CoordinatorId> voter_state_is_for_;  // the coordinator of that vote
-  std::optional<election::CoordinatorId> sent_state_to_;       // in this session
-  std::vector<election::CoordinatorId> leaves_;                // each process once
+  Voter voter_;
+  KnownRounds rounds_;
+  protocol::Incarnation incarnation_ = 0;            // of these rounds
+  protocol::VoterState voter_state_;                 // of the last vote
+  std::optional<CoordinatorId> voter_state_is_for_;  // the coordinator of that vote
+  std::optional<CoordinatorId> sent_state_to_;       // in this session
+  std::vector<CoordinatorId> leaves_;                // each process once
 };
 
 }  // namespace elastic::election

@@ -5,7 +5,6 @@
 
 namespace elastic::election {
 
-using election::NextLeaderDialing;
 using protocol::NextLeader;
 
 namespace {

@@ -58,7 +58,7 @@ struct Node {
     ++heard;
   }
   MemberState member_state() const { return member_state_; }
-  bool has_peer_port() const { return peer_port != 0 && !addresses.empty(); }
+  bool offers_peer_port() const { return peer_port != 0 && !addresses.empty(); }
   // "node 2 (10.0.0.7)", or the address alone if the node is in no round.
   std::string name() const;
   // The key of its losses and of its eviction: the name of its host. It is never the claimed rank, which a new host

@@ -143,8 +143,8 @@ Lead Service::lead_of(const std::string& job) const {
 std::optional<discovery::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
   const Coordinator* coordinator = find(job);
   if (coordinator == nullptr || coordinator->is_ending()) return {};
-  const election::Leader& leadership = coordinator->leader();
-  if (!leadership.is_counting() || leadership.is_candidate() || !leadership.why_over(now_ms).empty()) return {};
+  const election::Leader& leader = coordinator->leader();
+  if (!leader.is_counting() || leader.is_candidate() || !leader.why_over(now_ms).empty()) return {};
   discovery::Entry entry{.incarnation = coordinator->incarnation(),
                          .birth_ms = coordinator->fence().birth_ms,
                          .round = coordinator->round(),

@@ -60,7 +60,7 @@ void run_cell(const Cells& cells, std::size_t state, Machine& machine, const Eve
     static constexpr std::string_view kSignature = __PRETTY_FUNCTION__;
     constexpr std::string_view kBefore = "Event = ";
     std::string_view name = kSignature.substr(kSignature.rfind(kBefore) + kBefore.size());
-    name = name.substr(0, name.find_first_of(";]"));
+    name = name.substr(0, name.find_first_of(";,]"));
     const std::string what = std::string(name) + " in state " + std::to_string(state);
     check_failed(what.c_str(), __FILE__, __LINE__);
   }

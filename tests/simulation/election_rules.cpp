@@ -73,9 +73,9 @@ bool ElectionRules::may_act(const std::string& job, Incarnation incarnation, con
   const coordinator::Coordinator* const coordinator = server.find(job);
   // The coordinator has ended with this message, or before: its job result is passed on.
   if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
-  const election::Leader& leadership = coordinator->leader();
-  if (!server.is_up() || leadership.is_candidate()) return false;
-  return !leadership.is_counting() || leadership.before().empty() || leadership.leads(server.clock_ms());
+  const election::Leader& leader = coordinator->leader();
+  if (!server.is_up() || leader.is_candidate()) return false;
+  return !leader.is_counting() || leader.before().empty() || leader.leads(server.clock_ms());
 }
 
 void ElectionRules::check_may_act(const Node& node, const Stamp& stamp, const Server& server, const char* what) const {

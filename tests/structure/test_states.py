@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import states_page  # noqa: E402
 
-COMPARISON = re.compile(r"\bstate(?:_|\(\))?\s*[!=]=\s*(?:\w+::)*State::k|\bState::k\w+\s*[!=]=\s*(?:\w+[.>-]+)?state\b")
+COMPARISON = re.compile(r"\bstate(?:_|\(\))?\s*[!=]=\s*(?:\w+::)*State::k|\bState::k\w+\s*[!=]=\s*(?:\w+[.>-]+)?state(?:_|\b)")
 # {the files of a machine: how often they may compare its state outside its table and its invariants}. It only shrinks.
 COMPARISONS = {"rendezvous/agent/lifecycle": 10, "rendezvous/coordinator/coordinator": 10}
 
@@ -57,6 +57,6 @@ def test_a_row_without_a_cell_or_with_an_unknown_state_is_found(row, found):
 
 def test_a_comparison_is_found(tmp_path):
     (tmp_path / "a_ending.cpp").write_text("if (state_ ==\n  State::kOne || job.state() != Job::State::kTwo) return;\n"
-                                           "if (member_state_ == MemberState::kReady) return;\n")
+                                           "if (State::kOne == state_ || member_state_ == MemberState::kReady) return;\n")
     (tmp_path / "a_table.h").write_text("state_ == State::kOne")
-    assert comparisons(tmp_path, "a") == 2
+    assert comparisons(tmp_path, "a") == 3
