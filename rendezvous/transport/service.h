@@ -74,7 +74,8 @@ struct PeerPortAnswered {
   std::string job;
   coordinator::PeerPortTried tried;
 };
-// The agent in this process has ended in order, while other nodes may still need the coordinators here.
+// The agent in this process has ended in order, while other nodes may still need the coordinators here. Once the last
+// of these has ended, no job begins here any more.
 struct AgentEnded {};
 // After AgentEnded: this signal tells the process to end. Each coordinator transfers its leadership or ends its job.
 struct ProcessLeaves {
@@ -223,7 +224,10 @@ class Service {
   void on_order_given(const OrderGiven& event, ServiceEffects& out);
   void on_peer_facts(const PeerFacts& event, ServiceEffects& out);
   void on_peer_port_answered(const PeerPortAnswered& event, ServiceEffects& out);
-  void on_agent_ended(const AgentEnded&, ServiceEffects& out) { on_each(coordinator::OwnAgentEnded{}, out); }
+  void on_agent_ended(const AgentEnded&, ServiceEffects& out) {
+    own_agent_ended_ = true;
+    on_each(coordinator::OwnAgentEnded{}, out);
+  }
   void on_process_leaves(const ProcessLeaves& event, ServiceEffects& out) {
     on_each(coordinator::HostLeaves{event.signal}, out);
   }
@@ -240,6 +244,8 @@ class Service {
   void tell_job_result(ConnectionId id, const protocol::Introduction& introduction, const Ended& over,
                        ServiceEffects& out);
   void gossiped(ConnectionId id, const protocol::Introduction& introduction, ServiceEffects& out);
+  // This process only waits for its connections to close, and ends then. A job that begins here now would end with it.
+  bool leaves() const { return own_agent_ended_ && jobs_.empty(); }
   // As agents know this process: Welcome::host.
   protocol::AgentId process_number() const {
     return settings_.own_agent.value_or(settings_.own_process ? settings_.own_process->agent : 0);
@@ -278,6 +284,7 @@ class Service {
   std::deque<std::pair<std::string, coordinator::NodeEmptied>> emptied_nodes_;
   std::set<std::string> transferred_;     // jobs that another node is to lead from now on
   std::set<std::string> left_to_others_;  // the same, and jobs that another node may lead
+  bool own_agent_ended_ = false;          // AgentEnded came
   CheckPace<1> pace_;
   std::set<std::string> left_;                                  // jobs of connections that the present event has ended
   std::map<std::string, StacksDesk> stacks_;                    // of jobs of which stacks were asked for

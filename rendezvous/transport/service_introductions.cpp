@@ -37,8 +37,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     if (auto redirect = directs(introduction)) {
       return refuse(id, "the coordinator is not here", out, std::move(*redirect));
     }
-    if (!introduction.may_begin) {
-      return refuse(id, "this is not the host where the job begins", out,
+    if (!introduction.may_begin || leaves()) {
+      return refuse(id, leaves() ? "this process is ending" : "this is not the host where the job begins", out,
                     {.retry_ms = kStrangerRetryMs, .knows_nothing = !left_to_others_.contains(job)});
     }
     if (jobs_.size() >= limits::kJobsServed) {

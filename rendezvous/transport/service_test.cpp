@@ -101,6 +101,25 @@ TEST_CASE("an agent that missed the end hears the job result, and a fresh one of
   CHECK(served.service.find("a")->incarnation() != 1);
 }
 
+TEST_CASE("a process that only waits for its connections to close begins no job, and one that serves others does") {
+  Served served;
+  const ConnectionId other = served.join("b", 1, job_terms(1, 1));
+  served.whole_job("a");
+  served.carry(served.service.on_event(AgentEnded{}, served.now_ms));
+  CHECK(served.at(served.greet({"a", 9})).welcome);
+  served.say(other, StoreIsOpen{0, {"h", 1}});
+  served.say(other, WorkersSucceeded{0});
+  served.say(other, JobResultHeard{});
+  served.gone(served.connections);  // the one that had not joined "a"
+  REQUIRE(served.service.jobs() == 0);
+  const ConnectionId late = served.greet({"a", 10});
+  CHECK(served.at(late).closed);
+  CHECK(served.at(late).error.contains("this process is ending"));
+  REQUIRE(served.at(late).redirect);
+  CHECK(served.at(late).redirect->knows_nothing);
+  CHECK(served.service.jobs() == 0);
+}
+
 TEST_CASE("an agent that has met a later coordinator hears the job result of the one that gives way to it at the end") {
   Served served;
   NodeJoins knows = served.joiner(1, job_terms(1, 2));
