@@ -78,7 +78,7 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
   std::visit([&](const auto& known) { run_cell_of(known, out); }, event);
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
-                      (std::holds_alternative<LeaseAckReceived>(event) && !leader_.is_candidate());
+                      (std::holds_alternative<LeaseAckReceived>(event) && leader_.may_act());
   const auto* said = std::get_if<MessageReceived>(&event);
   const bool changes_nothing = (renews || (said != nullptr && is_news(said->message))) && claims_.empty();
   const bool granted_leases = grants_leases();
@@ -86,6 +86,8 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   ended() ? end_watch(HangDue{}, out) : run_cell_of(HangDue{}, out);
   const bool grants = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
   if (grants || granted_leases != grants_leases()) leader_.grant(now_ms_);
+  if (!granted_leases && grants_leases()) answer_all(out);
+  if (const auto* kept = std::get_if<KeepAliveReceived>(&event)) answer_keep_alive(kept->from, out);
   statistics_.enter(phase_of(state_, is_checking()), now_ms_);
   if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
@@ -108,13 +110,26 @@ std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   return next;
 }
 
-bool Coordinator::may_renew_lease(NodeId session) const {
-  const Node* node = roster_.of_session(session);
-  return node != nullptr && (grants_leases() || node->member_state() == MemberState::kReady);
+// The answer to a keep-alive is a lease. A node that is not in the job, or not yet again, gets none.
+void Coordinator::answer_keep_alive(NodeId session, Effects& out) const {
+  const Node* node = ended() ? nullptr : roster_.of_session(session);
+  if (node == nullptr) return;
+  const auto grant = leader_.grant_for(grants_leases() || node->member_state() == MemberState::kReady);
+  if (grant) out.push_back(AnswerKeepAlive{session, *grant});
+}
+
+// This coordinator may go on with the round: keep-alives that wait for their leases are answered.
+void Coordinator::answer_all(Effects& out) const {
+  std::vector<NodeId> sessions;
+  for (const auto& [agent, node] : roster_.nodes()) {
+    if (node.session) sessions.push_back(*node.session);
+  }
+  std::ranges::sort(sessions);
+  for (const NodeId session : sessions) answer_keep_alive(session, out);
 }
 
 std::optional<Gossip> Coordinator::gossip() const {
-  if (!leader_.is_counting() || leader_.is_candidate() || tells_result()) return {};
+  if (!leader_.leads_by_votes() || tells_result()) return {};
   std::string_view all;
   if (config_.own_agent) {
     const auto own = roster_.nodes().find(*config_.own_agent);
@@ -133,19 +148,18 @@ std::vector<NextLeader> Coordinator::next_leaders() const {
   for (const Slot& slot : slots_) {
     if (roster_.nodes().contains(slot.agent)) members.push_back(slot.agent);
   }
-  return next_leaders_of(members);
+  return leader_.next_leaders(candidates(members));
 }
 
-// Which of these members of a round may lead the job after this coordinator.
-std::vector<NextLeader> Coordinator::next_leaders_of(const std::vector<AgentId>& members) const {
-  if (!leader_.is_counting()) return {};
+// These members of a round, by node rank, as they may lead the job after this coordinator.
+std::vector<election::NextLeaderCandidate> Coordinator::candidates(const std::vector<AgentId>& members) const {
   std::vector<election::NextLeaderCandidate> nodes;
   for (const AgentId agent : members) {
     const Node& node = roster_.at(agent);
     nodes.push_back(
         {.node = {.agent = agent, .addresses = node.addresses, .port = node.peer_port}, .group = node.group});
   }
-  return leader_.next_leaders(std::move(nodes));
+  return nodes;
 }
 
 // --- Events. ---------------------------------------------------------------------------------------
@@ -206,10 +220,9 @@ void Coordinator::on_host_leaves(const HostLeaves& event, Effects& out) {
 }
 
 void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
-  if (event.address.empty()) return leader_.peer_ports().is_shut(event.agent);
-  leader_.peer_ports().is_open(event.agent);
+  leader_.peer_port_tried(event.agent, !event.address.empty());
   Node* node = roster_.find(event.agent);
-  if (node == nullptr) return;
+  if (node == nullptr || event.address.empty()) return;
   // The other nodes are to try this address first, too.
   std::vector<std::string> addresses = split(node->addresses, ' ');
   const auto found = std::ranges::find(addresses, event.address);
@@ -221,11 +234,11 @@ void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
 // Two hosts may both begin a job of this name: an endpoint's host that has come back empty, or each of the hosts that a
 // name leads to.
 void Coordinator::on_coordinator_gossiped(const CoordinatorGossiped& event, Effects& out) {
-  if (!leader_.is_counting()) return;
+  if (!settings_.counts_votes()) return;
   const discovery::Duplicate duplicate = discovery::judge_duplicate_job(
       {identity_.incarnation(), identity_.fence().birth_ms, round_}, {event.incarnation, event.birth_ms, event.round});
   if (duplicate == discovery::Duplicate::kGoesOn) return;
-  if (duplicate == discovery::Duplicate::kGivesWay || leader_.is_candidate()) {
+  if (duplicate == discovery::Duplicate::kGivesWay || !leader_.may_act()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
   }
   stopping_.fails(
@@ -351,7 +364,7 @@ void Coordinator::on_node_stopped(const NodeStopped& message, Node& node, Effect
 }
 
 void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects& out) {
-  if (leader_.is_candidate()) {  // the node leaves when a coordinator is elected
+  if (!leader_.may_act()) {  // the node leaves when a coordinator is elected
     node.leaves_later = message;
     return;
   }
@@ -381,7 +394,7 @@ void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects&
 
 void Coordinator::on_node_leaves_in_recovery(const NodeLeaves& message, Node& node, Effects& out) {
   // The coordinator's own node leaves when another one can be elected again.
-  if (node.hosts_coordinator && leader_.is_counting() && message.signal == SIGTERM) {
+  if (node.hosts_coordinator && settings_.counts_votes() && message.signal == SIGTERM) {
     node.leaves_later = message;
     return;
   }
@@ -439,7 +452,7 @@ void Coordinator::go_on_stopping(const EventHandled&, Effects& out) {
 }
 
 void Coordinator::count_votes(Effects& out) {
-  if (!leader_.is_candidate()) return;
+  if (leader_.may_act()) return;
   const bool has_voters = std::ranges::any_of(
       roster_.nodes(), [](const auto& entry) { return entry.second.session && entry.second.belongs; });
   const election::Leader::Count count = leader_.count_votes(has_voters, now_ms_);
@@ -450,9 +463,11 @@ void Coordinator::count_votes(Effects& out) {
   take_leaves(out);
 }
 
-void Coordinator::ask_for_votes(Effects& out) {
+// Asks each node at once, by an answer to its last keep-alive.
+void Coordinator::ask_for_votes(Effects& out) const {
   for (const auto& [agent, node] : roster_.nodes()) {
-    if (node.session) out.push_back(Ask{*node.session});
+    const auto question = leader_.grant_for(false);
+    if (node.session && question) out.push_back(AnswerKeepAlive{*node.session, *question});
   }
 }
 

@@ -68,15 +68,27 @@ class Coordinator {
                      const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
   // Nodes may keep their workers running: this coordinator may go on with their round.
   bool grants_leases() const { return recovery_.grants_leases(); }
-  const election::Leader& leader() const { return leader_; }
+  const election::Leader& leader() const { return leader_; }  // for tests
   const HangDesk& hang() const { return hang_; }
   // The gossip for a process that may take itself for the job's first coordinator. Empty while this one is a candidate
   // or ends, and where its own node is not in the job. The caller adds the port.
   std::optional<protocol::Gossip> gossip() const;
   // The nodes of the last round that may lead the job after this coordinator.
   std::vector<protocol::NextLeader> next_leaders() const;
-  // The session belongs to a node of the job, whose lease may be renewed.
-  bool may_renew_lease(protocol::NodeId session) const;
+  // The event comes before the agent's welcome: the agent has met another coordinator, or votes count, and its welcome
+  // is a lease.
+  bool must_hear(const Introduced& event) const {
+    return event.incarnation != 0 || event.term > 0 || leader_.grant_for(false);
+  }
+  // For how long the welcome of an agent is a lease, in milliseconds: 0: it is none. Empty: without limit.
+  std::optional<std::int64_t> welcome_lease_ms() const { return leader_.granted_ms(); }
+  // Was elected, or needs no election.
+  bool may_act() const { return leader_.may_act(); }
+  // It was elected, or has begun the job, and another one may be elected after it. `now_ms`: the process may have
+  // slept, and the votes be over.
+  bool leads_by_votes(std::int64_t now_ms) const {
+    return leader_.leads_by_votes() && leader_.why_over(now_ms).empty();
+  }
   // No node is in the job and no round was formed: the job can be forgotten.
   bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && claims_.empty(); }
 
@@ -137,8 +149,10 @@ class Coordinator {
 
   void check_invariants() const;  // after each event: coordinator_invariants.cpp
   void count_votes(Effects& out);
-  void ask_for_votes(Effects& out);
-  std::vector<protocol::NextLeader> next_leaders_of(const std::vector<protocol::AgentId>& members) const;
+  void ask_for_votes(Effects& out) const;
+  void answer_keep_alive(protocol::NodeId session, Effects& out) const;
+  void answer_all(Effects& out) const;
+  std::vector<election::NextLeaderCandidate> candidates(const std::vector<protocol::AgentId>& members) const;
   std::string why_it_cannot(const Node& node, const std::string& reason) const;
 
   // coordinator_joining.cpp: which nodes are let in.

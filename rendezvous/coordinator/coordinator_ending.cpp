@@ -42,7 +42,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (member_state != MemberState::kLeaving) {
     const bool is_first_of_host = stopping_.lose(node, how);
     // A candidate needs every vote: it quarantines no host.
-    const bool is_charged = !leader_.is_candidate();
+    const bool is_charged = leader_.may_act();
     if (is_charged) budgets_.losses.count_loss();
     if (is_charged && is_first_of_host) charge(node, out);
   }
@@ -61,7 +61,7 @@ void Coordinator::charge(const Node& node, Effects& out) {
 
 void Coordinator::forget(const Node& node) {
   leases_.forget(node.agent);
-  leader_.peer_ports().forget(node.agent);
+  leader_.forget(node.agent);
   roster_.erase(node.agent);
 }
 
@@ -91,11 +91,11 @@ void Coordinator::end(JobResult job_result, Effects& out) {
 
 // Another node can be elected in place of this coordinator, which leads by votes.
 bool Coordinator::another_may_lead() const {
-  return leader_.leads(now_ms_) && config_.own_agent && std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
-           const Node& node = entry.second;
-           const bool stays = node.session && node.member_state() != MemberState::kLeaving;
-           return stays && node.slot && leader_.may_host(node.agent, node.offers_peer_port());
-         });
+  return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
+    const Node& node = entry.second;
+    const bool stays = node.session && node.slot && node.member_state() != MemberState::kLeaving;
+    return stays && leader_.may_transfer_to(node.agent, node.offers_peer_port(), now_ms_);
+  });
 }
 
 // The job can go on under a coordinator in another process when the node in this one leaves.

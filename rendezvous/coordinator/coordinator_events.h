@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "health/check/check_plan.h"
+#include "rendezvous/election/grant.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
@@ -56,8 +57,8 @@ struct SessionEnded {
   protocol::NodeId from = 0;
   std::string how;  // "its connection was reset"
 };
-// An agent that introduces itself has met an earlier coordinator of the job; or it has met none (0 and 0), and votes
-// count. The event comes before the agent's welcome.
+// An agent introduces itself, which has met an earlier coordinator of the job, or none (0 and 0). Given to a
+// coordinator that must_hear() it, before the agent's welcome.
 struct Introduced {
   protocol::Incarnation incarnation = 0;
   protocol::Term term = 0;
@@ -121,9 +122,10 @@ struct Drop {
   protocol::NodeId session = 0;
   std::string reason;
 };
-// The node is to be asked for its vote at once, by a lease grant of 0 ms as an answer to its last keep-alive.
-struct Ask {
+// The answer to the node's last keep-alive, if that has not had its lease yet.
+struct AnswerKeepAlive {
   protocol::NodeId to = 0;
+  election::Grant grant;
 };
 // The coordinator's process is to connect to the node's peer port, once. PeerPortTried answers.
 struct TryPeerPort {
@@ -181,7 +183,7 @@ struct OrderAnswered {
   Kind kind = Kind::kAccepted;
   std::string text = {};  // clauses: what will happen, or why nothing does and what to do
 };
-struct Effect : std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, Ask, TryPeerPort> {
+struct Effect : std::variant<Send, Drop, Note, CheckJudged, OrderAnswered, AnswerKeepAlive, TryPeerPort> {
   using variant::variant;
   Effect(const Effect& other);
   Effect(Effect&& other) noexcept;

@@ -98,7 +98,7 @@ void Coordinator::check_invariants() const {
     case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
     case State::kEnded:
       // The coordinator has told how the job ends, or has left it to another one, or no node is here.
-      ELASTIC_CHECK(ending_.job_result() || round_ || leader_.is_counting() || roster_.size() == 0);
+      ELASTIC_CHECK(ending_.job_result() || round_ || settings_.counts_votes() || roster_.size() == 0);
       break;
   }
 }

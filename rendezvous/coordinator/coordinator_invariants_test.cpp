@@ -276,7 +276,7 @@ TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is
   }
   CHECK(noticed(State::kRunning, Breaker::fall_below_first_term) == "term() >= config_.term");
   CHECK(noticed(State::kForming, Breaker::end_without_job_result) ==
-        "ending_.job_result() || round_ || leader_.is_counting() || roster_.size() == 0");
+        "ending_.job_result() || round_ || settings_.counts_votes() || roster_.size() == 0");
   CHECK(noticed(State::kRunning, Breaker::miss_too_many) == "gone_.size() <= kGoneKept");
   CHECK(noticed(State::kRunning, Breaker::tell_more_than_came) == "told_arrivals_ <= arrivals");
 }

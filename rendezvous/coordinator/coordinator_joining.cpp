@@ -39,7 +39,7 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
   // While the leader lease holds, no other coordinator can have been elected: the agent has met a candidate that was
   // not, because its voters were cut off from this coordinator. The nodes follow a coordinator that takes a higher term
   // only if they know by its own agent that it is in the same process.
-  const bool leads = config_.own_agent && leader_.leads(now_ms_);
+  const bool leads = config_.own_agent && leader_.is_sole_leader(now_ms_);
   const JobIdentity::Met met = identity_.meet(event, round_ || recovery_.has_begun(), leads || is_recovering());
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
   if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
@@ -50,7 +50,7 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
         out.push_back(Send{*node.session, EndJob{*ending_.job_result()}});
     }
   }
-  if (term != identity_.term() && leader_.is_candidate()) {
+  if (term != identity_.term() && !leader_.may_act()) {
     leader_.campaign(now_ms_);
     ask_for_votes(out);
   }
@@ -373,9 +373,9 @@ void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
   const TransferredHang* const hang = hang_.was_ending(*round_);
   const Recovery::Decision decision = recovery_.decide({.slots = slots_,
                                                         .roster = roster_,
-                                                        .counts_votes = leader_.is_counting(),
-                                                        .needs_election = leader_.is_candidate(),
-                                                        .job_ends = stopping_.job_ends && !leader_.is_candidate(),
+                                                        .counts_votes = settings_.counts_votes(),
+                                                        .needs_election = !leader_.may_act(),
+                                                        .job_ends = stopping_.job_ends && leader_.may_act(),
                                                         .out = hang != nullptr ? hang->out : std::vector<int>{},
                                                         .caught_up_ms = sleep_.caught_up_ms(),
                                                         .now_ms = now_ms_});

@@ -58,7 +58,7 @@ TEST_CASE("the vote of a node that leaves in order counts for good") {
   job.now_ms = 2'000;
   acknowledge(job, 3);
   CHECK(job.pass_with({3}, 2'500).all<Resigned>().empty());
-  CHECK(job.coordinator.leader().leads(job.now_ms));
+  CHECK(job.coordinator.leader().is_sole_leader(job.now_ms));
 }
 
 TEST_CASE("a coordinator that leads goes on with a higher term when it hears of a candidate that was not elected") {
@@ -68,7 +68,7 @@ TEST_CASE("a coordinator that leads goes on with a higher term when it hears of 
   CHECK(job.coordinator.state() == State::kRunning);
   CHECK(job.coordinator.term() > of_candidate);
   acknowledge(job, 2);
-  CHECK(job.coordinator.leader().leads(job.now_ms));
+  CHECK(job.coordinator.leader().is_sole_leader(job.now_ms));
 
   // Nodes would take a coordinator on no node for another one if its term rose.
   Three elsewhere;
@@ -239,7 +239,7 @@ TEST_CASE("where no other node's peer port can be reached the coordinator needs 
     return note != nullptr && note->event == kNoNextLeader && note->text.contains("(node2) at port 4000");
   };
   CHECK(std::ranges::count_if(answer.effects, warns) == 1);
-  CHECK_FALSE(job.coordinator.leader().is_counting());
+  CHECK_FALSE(job.coordinator.leader().grant_for(false));
   job.open_store();
   job.pass_with({1, 2, 3}, 10'000);  // without any vote
   CHECK(job.coordinator.state() == Coordinator::State::kRunning);
@@ -258,8 +258,8 @@ TEST_CASE("where no other node's peer port can be reached the coordinator needs 
     back.say(node, joins);
     acknowledge(back, node, runs(answer.to<PrepareRound>(node)));
   }
-  CHECK_FALSE(back.coordinator.leader().is_counting());
-  CHECK_FALSE(back.coordinator.may_renew_lease(2));
+  CHECK_FALSE(back.coordinator.leader().grant_for(false));
+  CHECK_FALSE(back.keeps(2));
   CHECK(back.pass_with({2, 3}, 4'000).to<EndJob>(2).job_result.reason.contains("only 2 came back to it"));
 }
 
@@ -383,7 +383,7 @@ TEST_CASE("a node that is done, and leaves a candidate, votes first, and the rou
     if (is_gone) job.on(SessionEnded{1, "it has ended"});
     acknowledge(job, 2);
     const Answer elected = acknowledge(job, 3);
-    CHECK(!job.coordinator.leader().is_candidate());
+    CHECK(job.coordinator.may_act());
     if (!is_gone) acknowledge(job, 1);
     CHECK(job.coordinator.state() == Coordinator::State::kRunning);
     CHECK(elected.all<StopWorkers>().empty());
@@ -426,7 +426,7 @@ TEST_CASE("a node that leaves a candidate goes on voting for it until it is elec
   job.votes(2);
   acknowledge(job, 1);
   const Answer elected = acknowledge(job, 2);
-  CHECK(!job.coordinator.leader().is_candidate());
+  CHECK(job.coordinator.may_act());
   CHECK(job.coordinator.roster().at(job.joiner(1).agent).member_state() == membership::MemberState::kLeaving);
 }
 
@@ -441,7 +441,7 @@ TEST_CASE(
   }
   for (const NodeId node : {1u, 2u, 3u}) job.say(node, NodeStopped{0, {}, {}});
   for (const NodeId node : {1u, 2u, 3u}) acknowledge(job, node);
-  CHECK(!job.coordinator.leader().is_candidate());
+  CHECK(job.coordinator.may_act());
   CHECK(job.coordinator.state() == Coordinator::State::kEnding);
   CHECK(job.coordinator.ending().job_result()->signal == SIGTERM);
 }
@@ -473,10 +473,10 @@ TEST_CASE("a coordinator whose node is told to leave while it takes the job over
 TEST_CASE("the coordinator of a job of one node, or with failover=off, asks nobody for a vote") {
   Job small(job_terms(1, 1), kMajority);
   small.join(1);
-  CHECK_FALSE(small.coordinator.leader().is_counting());
+  CHECK_FALSE(small.coordinator.leader().grant_for(false));
   Job off(job_terms(2, 2));
   off.run({1, 2});
-  CHECK_FALSE(off.coordinator.leader().is_counting());
+  CHECK_FALSE(off.coordinator.leader().grant_for(false));
   off.on(KeepAliveReceived{1});
   CHECK_FALSE(off.coordinator.leader().granted_ms());
 }

@@ -546,12 +546,12 @@ TEST_CASE(
     CHECK(job.say(9, host).silent());
     CHECK(job.back(1, Activity::kRunning).silent());
     CHECK(job.back(2, Activity::kRunning).silent());
-    CHECK(!job.coordinator.may_renew_lease(2));  // two of three are not enough
-    CHECK(job.coordinator.may_renew_lease(9));   // this node runs nothing
+    CHECK(!job.keeps(2));  // two of three are not enough
+    CHECK(job.keeps(9));   // this node runs nothing
     CHECK(job.pass_with({2, 3, 9}, back_ms - 100).silent());
     if (all_come) {
       CHECK(job.back(0, Activity::kRunning).silent());
-      CHECK(job.coordinator.may_renew_lease(2));
+      CHECK(job.keeps(2));
       CHECK(job.coordinator.state() == State::kRunning);
       continue;
     }

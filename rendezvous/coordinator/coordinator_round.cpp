@@ -55,7 +55,7 @@ void Coordinator::form_if_due(Effects& out) {
         news.until_ms = not_before_ms;
         return tell_what_is_awaited(std::move(news), out);
       }
-      if (const auto until_ms = leader_.peer_ports().awaited_until_ms(now_ms_)) return look_again(until_ms);
+      if (const auto until_ms = leader_.peer_ports_awaited_until_ms(now_ms_)) return look_again(until_ms);
       form(decision.size, out);
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
@@ -119,11 +119,8 @@ void Coordinator::form(int size, Effects& out) {
       kRoundFormed});
   if (is_first) do_without_next_leaders(agents, out);
   const std::string admitted = addresses_of(members, roster_);
-  const std::vector<Round> before = leader_.before();
-  const std::optional<int> host_rank = leader_.host_rank(agents);
   const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
-  const std::vector<NextLeader> next_leaders = next_leaders_of(agents);
-  leader_.prepare({identity_.term(), *round_, digest, size, host_rank}, agents);
+  const auto begun = leader_.begin_round({identity_.term(), *round_, digest, size}, candidates(agents));
   const Transferred transferred = state_transfer_.give(identity_.term(), transferred_parts());
   const membership::AgreedPort training_port = membership::agree_on_port(ports_of(members, roster_));
   if (!training_port.why_none.empty()) out.push_back(Note{training_port.why_none, kNoTrainingPort});
@@ -145,9 +142,9 @@ void Coordinator::form(int size, Effects& out) {
                                                    .admits = member.place.node_rank == 0 ? admitted : "",
                                                    .fence = identity_.fence(),
                                                    .transferred = transferred,
-                                                   .before = before,
-                                                   .host_rank = host_rank,
-                                                   .next_leaders = next_leaders,
+                                                   .before = begun.before,
+                                                   .host_rank = begun.host_rank,
+                                                   .next_leaders = begun.leaders,
                                                    .refusal_is_proof = refusal_is_proof,
                                                    .error_files_wait = budgets_.error_files_wait,
                                                    .training_port = training_port.first}});

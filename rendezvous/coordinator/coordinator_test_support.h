@@ -80,7 +80,8 @@ struct Answer {
     for (const Effect& effect : effects) {
       const auto* send = std::get_if<Send>(&effect);
       const bool is_news = send != nullptr && std::holds_alternative<protocol::Awaiting>(send->message);
-      const bool is_ours = std::holds_alternative<Note>(effect) || std::holds_alternative<TryPeerPort>(effect);
+      const bool is_ours = std::holds_alternative<Note>(effect) || std::holds_alternative<TryPeerPort>(effect) ||
+                           std::holds_alternative<AnswerKeepAlive>(effect);
       if (!is_news && !is_ours) return false;
     }
     return true;
@@ -107,6 +108,13 @@ struct Job {
       : terms(with_terms), rules(with_rules), coordinator(config, std::move(check)), now_ms(config.now_ms) {}
 
   // Peer ports that are tried answer at once.
+  // The node's keep-alive is answered by a lease.
+  bool keeps(protocol::NodeId session) {
+    return std::ranges::any_of(on(KeepAliveReceived{session}).effects, [&](const Effect& effect) {
+      const auto* answered = std::get_if<AnswerKeepAlive>(&effect);
+      return answered != nullptr && answered->to == session && answered->grant.is_lease;
+    });
+  }
   Answer on(const Event& event) {
     Answer answer{coordinator.on_event(event, now_ms)};
     for (std::size_t i = 0; i < answer.effects.size() && peer_ports_answer; ++i) {
@@ -182,7 +190,8 @@ struct Job {
                                                  .others_may_run_for_ms = coordinator.config().lease.over_ms()}});
     std::vector<protocol::NodeId> asked;
     for (const Effect& effect : all.effects) {
-      if (const auto* ask = std::get_if<Ask>(&effect)) asked.push_back(ask->to);
+      const auto* answered = std::get_if<AnswerKeepAlive>(&effect);
+      if (answered != nullptr && !answered->grant.is_lease) asked.push_back(answered->to);
     }
     for (const protocol::NodeId voter : asked) {
       Answer answer = on(LeaseAckReceived{voter, now_ms, {}});

@@ -24,8 +24,10 @@ inline Answer acknowledge(Job& job, NodeId session, std::optional<VoterState> vo
 
 // How many nodes are asked for their vote at once.
 inline std::size_t asked(const Answer& answer) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(answer.effects, [](const Effect& effect) { return std::holds_alternative<Ask>(effect); }));
+  return static_cast<std::size_t>(std::ranges::count_if(answer.effects, [](const Effect& effect) {
+    const auto* answered = std::get_if<AnswerKeepAlive>(&effect);
+    return answered != nullptr && !answered->grant.is_lease;
+  }));
 }
 
 // Three nodes that vote, and whose first round runs.

@@ -100,11 +100,21 @@ Leader::Count Leader::count_votes(bool has_voters, std::int64_t now_ms) {
   return count;
 }
 
-void Leader::prepare(const Round& round, const std::vector<AgentId>& members) {
-  if (!lease_) return;
+Leader::Begun Leader::begin_round(Round round, const std::vector<NextLeaderCandidate>& members) {
+  Begun begun;
+  std::vector<AgentId> agents;
+  for (const NextLeaderCandidate& member : members) {
+    if (member.node.agent == own_) begun.host_rank = static_cast<int>(agents.size());
+    agents.push_back(member.node.agent);
+  }
+  if (!lease_) return begun;
   abandon();
-  if (!lease_->before().empty()) next_round_ = protocol::NextRound{round, lease_->before()};
-  lease_->prepare(round, members);
+  begun.before = lease_->before();
+  begun.leaders = next_leaders(members);
+  round.tie_breaker = begun.host_rank;
+  if (!begun.before.empty()) next_round_ = protocol::NextRound{round, begun.before};
+  lease_->prepare(round, agents);
+  return begun;
 }
 
 void Leader::hears(AgentId agent) {
@@ -123,22 +133,18 @@ void Leader::abandon() {
   if (lease_) lease_->abandon();
 }
 
-std::vector<Round> Leader::before() const { return lease_ ? lease_->before() : std::vector<Round>{}; }
-
 bool Leader::is_to_try(AgentId agent, std::int64_t now_ms) {
   return is_counting() && agent != own_ && peer_ports_.is_to_try(agent, now_ms);
+}
+
+void Leader::peer_port_tried(AgentId agent, bool is_open) {
+  is_open ? peer_ports_.is_open(agent) : peer_ports_.is_shut(agent);
 }
 
 bool Leader::has_no_next_leader(const std::vector<AgentId>& members) const {
   const auto is_other = [&](AgentId agent) { return agent != own_; };
   const auto can_succeed = [&](AgentId agent) { return is_other(agent) && peer_ports_.is_known_open(agent); };
   return is_counting() && std::ranges::any_of(members, is_other) && std::ranges::none_of(members, can_succeed);
-}
-
-std::optional<int> Leader::host_rank(const std::vector<AgentId>& members) const {
-  const auto found = std::ranges::find(members, own_);
-  if (!own_ || found == members.end()) return {};
-  return static_cast<int>(found - members.begin());
 }
 
 std::vector<protocol::NextLeader> Leader::next_leaders(std::vector<NextLeaderCandidate> members) const {
@@ -186,6 +192,12 @@ void Leader::grant(std::int64_t now_ms) {
   granted_ms_.reset();
   if (candidate_) granted_ms_ = 0;
   if (lease_) granted_ms_ = lease_->grant_ms(now_ms);
+}
+
+std::optional<Grant> Leader::grant_for(bool may_renew) const {
+  if (may_renew && may_act()) return Grant{granted_ms_, is_counting()};
+  if (is_counting()) return Grant{.good_for_ms = 0, .asks_vote = true, .is_lease = false};
+  return {};
 }
 
 }  // namespace elastic::election

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/election/candidate.h"
+#include "rendezvous/election/grant.h"
 #include "rendezvous/election/leader_lease.h"
 #include "rendezvous/election/next_leaders.h"
 #include "rendezvous/election/peer_ports.h"
@@ -33,14 +34,16 @@ class Leader {
   // A round of the job has run already: this coordinator has to be elected within a loss timeout. Called again when the
   // term of a candidate has changed: votes in the earlier term count no more, and each node is to be asked anew.
   void campaign(std::int64_t now_ms);
-  bool is_counting() const { return lease_ || candidate_; }
-  bool is_candidate() const { return candidate_.has_value(); }
+  // Was elected, or needs no election.
+  bool may_act() const { return !candidate_; }
+  // Votes count, and this is no candidate.
+  bool leads_by_votes() const { return lease_.has_value(); }
   // The coordinator is a candidate, and its votes are no quorum.
   bool lacks_votes(std::int64_t now_ms) const { return candidate_ && !candidate_->has_quorum(now_ms); }
-  // Votes count, and the coordinator has the leader lease for a round that has run: no other coordinator has one.
-  bool leads(std::int64_t now_ms) const {
-    return lease_ && !lease_->before().empty() && lease_->authority().holds(now_ms);
-  }
+  // Votes count, and a round has run: this coordinator may act for so long as it has a quorum of its nodes.
+  bool needs_votes() const { return lease_ && !lease_->before().empty(); }
+  // It needs votes and has them: no other coordinator has a leader lease.
+  bool is_sole_leader(std::int64_t now_ms) const { return needs_votes() && lease_->authority().holds(now_ms); }
 
   // The agent votes for this coordinator: its lease ack is for the grant that was sent at `since_ms`. With its first
   // vote for a coordinator comes its voter state; one that makes no sense counts as an empty one.
@@ -59,8 +62,15 @@ class Leader {
   // that was in a round of this start of the job has a session.
   Count count_votes(bool has_voters, std::int64_t now_ms);
 
-  // The coordinator prepares a round of these agents, by node rank. An earlier one that has not run never will.
-  void prepare(const protocol::Round& round, const std::vector<protocol::AgentId>& members);
+  // What goes with PrepareRound.
+  struct Begun {
+    std::vector<protocol::Round> before;        // the rounds whose quorum the next leader needs, the earliest first
+    std::optional<int> host_rank;               // of the node that hosts the coordinator; empty: none of these does
+    std::vector<protocol::NextLeader> leaders;  // see next_leaders()
+  };
+  // The coordinator prepares this round of these agents, by node rank. An earlier one that has not run never will.
+  // `round.tie_breaker` is filled in here.
+  Begun begin_round(protocol::Round round, const std::vector<NextLeaderCandidate>& members);
   // The agent has heard of the prepared round.
   void hears(protocol::AgentId agent);
   // The workers of the prepared round may be started.
@@ -68,17 +78,22 @@ class Leader {
   void run(std::int64_t now_ms);
   // The prepared round will never run.
   void abandon();
-  // For PrepareRound.
-  std::vector<protocol::Round> before() const;
   // What nodes that are not in a round are told while it is prepared, if it needs a quorum of earlier ones; else empty.
   const std::optional<protocol::NextRound>& next_round() const { return next_round_; }
-  // The node rank of the node that hosts the coordinator; empty: none of these nodes does.
-  std::optional<int> host_rank(const std::vector<protocol::AgentId>& members) const;
-  // A node with a peer port has joined: whether that is to be tried.
+  // A node with a peer port has joined: whether that is to be tried. Then peer_port_tried() is called.
   bool is_to_try(protocol::AgentId agent, std::int64_t now_ms);
-  PeerPorts& peer_ports() { return peer_ports_; }
-  // The agent may host the coordinator after this one. `offers`: it has a peer port, and an address.
-  bool may_host(protocol::AgentId agent, bool offers) const { return agent != own_ && can_be_reached(agent, offers); }
+  void peer_port_tried(protocol::AgentId agent, bool is_open);
+  // Until when the next round waits for peer ports that are being tried; empty: none is awaited.
+  std::optional<std::int64_t> peer_ports_awaited_until_ms(std::int64_t now_ms) {
+    return peer_ports_.awaited_until_ms(now_ms);
+  }
+  // The agent is no node of the job any more.
+  void forget(protocol::AgentId agent) { peer_ports_.forget(agent); }
+  // The agent can be elected when the coordinator leaves with its own node. `offers`: it has a peer port, and an
+  // address.
+  bool may_transfer_to(protocol::AgentId agent, bool offers, std::int64_t now_ms) const {
+    return own_ && agent != own_ && is_sole_leader(now_ms) && can_be_reached(agent, offers);
+  }
   // Which of the members of a round, by node rank, may host it; none while votes do not count. Of `members` the agent,
   // its addresses, port and group are given; the rest is filled in here.
   std::vector<protocol::NextLeader> next_leaders(std::vector<NextLeaderCandidate> members) const;
@@ -90,11 +105,15 @@ class Leader {
   // Leases are granted now. granted_ms() is how long they may last: 0 for a candidate; empty: without limit.
   void grant(std::int64_t now_ms);
   std::optional<std::int64_t> granted_ms() const { return granted_ms_; }
+  // How the keep-alive of a node is answered. `may_renew`: if this coordinator is elected, the node may keep its
+  // workers. Empty: not at all.
+  std::optional<Grant> grant_for(bool may_renew) const;
 
   // Votes count, but of these members only the coordinator's own node can be reached at a peer port.
   bool has_no_next_leader(const std::vector<protocol::AgentId>& members) const;
 
  private:
+  bool is_counting() const { return lease_ || candidate_; }
   std::int64_t candidate_until() const;
   bool is_to_ask(std::int64_t now_ms);
   bool can_be_reached(protocol::AgentId agent, bool offers) const { return offers && peer_ports_.may_be_open(agent); }

@@ -48,7 +48,7 @@ TEST_CASE(
   CHECK_FALSE(leader.count_votes(true, 0).asks);
   for (const AgentId agent : {kOwn, AgentId{12}}) leader.acknowledges(agent, {}, 10, 20);
   CHECK(leader.count_votes(true, 20).others_may_run_until_ms);
-  CHECK_FALSE(leader.is_candidate());
+  CHECK(leader.may_act());
   leader.grant(20);
   CHECK(leader.granted_ms() > 0);
 }
@@ -69,12 +69,9 @@ TEST_CASE("nodes with a peer port that is not shut may lead next, and a process 
   Leader leader(kTimes, {}, process);
   leader.follow(true, false, 0);
   CHECK(leader.is_to_try(13, 0));
-  leader.peer_ports().is_shut(13);
+  leader.peer_port_tried(13, false);
   const auto chosen = leader.next_leaders({at(12, 1), at(13, 1), at(14, 0)});
   REQUIRE(chosen.size() == 2);
   CHECK(chosen[0] == NextLeader{.agent = 12, .node_rank = 0, .addresses = "10.0.0.1", .port = 1});
   CHECK(chosen[1] == process);
-  CHECK(leader.may_host(12, true));
-  CHECK_FALSE(leader.may_host(12, false));
-  CHECK_FALSE(leader.may_host(13, true));
 }

@@ -136,7 +136,9 @@ Result<std::optional<Replay::Step>> Replay::next() {
   if (cut_off_) return std::nullopt;  // the recording ends among the answers of the check: the step is not whole
   const bool is_small =
       std::holds_alternative<KeepAliveReceived>(step.told.event) || std::holds_alternative<TimePassed>(step.told.event);
-  step.is_quiet = is_small && step.effects.empty() && state() == before;
+  const bool only_answers = std::ranges::all_of(
+      step.effects, [](const Effect& effect) { return std::holds_alternative<AnswerKeepAlive>(effect); });
+  step.is_quiet = is_small && only_answers && state() == before;
   if (step.is_quiet) {
     ++quiet_;
   } else {
@@ -174,8 +176,8 @@ std::string Replay::last_line() const {
   return line.dump() + "\n";
 }
 
-// Of the other effects, CheckJudged is in the recording already, and OrderAnswered in a note. Ask is an empty answer to
-// a keep-alive, and the result of TryPeerPort is an event.
+// Of the other effects, CheckJudged is in the recording already, and OrderAnswered in a note. AnswerKeepAlive is
+// no message, and the result of TryPeerPort is an event.
 Json told_in(const Effects& effects) {
   struct Told {
     Json entry;

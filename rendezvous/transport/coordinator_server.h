@@ -105,7 +105,7 @@ class CoordinatorServer {
   // It has a coordinator that is no candidate any more.
   bool leads(const std::string& job) const {
     const coordinator::Coordinator* coordinator = service_.find(job);
-    return coordinator != nullptr && !coordinator->leader().is_candidate();
+    return coordinator != nullptr && coordinator->may_act();
   }
   // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }

@@ -214,11 +214,8 @@ void Service::on_session_event(ConnectionId id, const CoordinatorSession::Event&
                    to_coordinator(connection.job, said, out);
                  },
                  [&](const CoordinatorSession::KeepAlive& e) {
+                   if (connection.welcome) connection.unanswered = e.number;
                    to_coordinator(connection.job, KeepAliveReceived{id}, out);
-                   const auto still = connections_.find(id);
-                   if (still == connections_.end() || !still->second.welcome) return;
-                   still->second.unanswered = e.number;
-                   renew_lease(id, still->second, out);
                  },
                  [&](const CoordinatorSession::LeaseAck& e) { take_lease_ack(id, e, out); },
                  [&](const CoordinatorSession::NodeIsEmpty& e) {
@@ -242,33 +239,16 @@ void Service::on_session_event(ConnectionId id, const CoordinatorSession::Event&
              event);
 }
 
-// The answer to a keep-alive is a lease. A node that is not in the job, or not yet again, gets none. The lease counts
-// from when the keep-alive was sent, however late the answer is.
-void Service::renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out) {
-  const Coordinator* coordinator = find(connection.job);
-  if (!connection.unanswered || coordinator == nullptr) return;
-  if (!coordinator->may_renew_lease(id) || coordinator->leader().is_candidate()) return ask(id, connection, out);
-  answer(id, connection, coordinator->leader().granted_ms(), out);
-  connection.unanswered.reset();
-}
-
-// Asks for the node's vote by an answer that grants no lease, if votes count and it is a node of the job.
-void Service::ask(ConnectionId id, Connection& connection, ServiceEffects& out) {
-  const Coordinator* coordinator = find(connection.job);
-  const bool may_ask = coordinator != nullptr && coordinator->roster().of_session(id) != nullptr;
-  if (connection.unanswered && may_ask && coordinator->leader().is_counting()) answer(id, connection, 0, out);
-}
-
-void Service::answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms,
-                     ServiceEffects& out) {
+// A lease counts from when the keep-alive was sent, however late the answer is.
+void Service::answer(ConnectionId id, Connection& connection, const election::Grant& grant, ServiceEffects& out) {
   const std::uint64_t number = *connection.unanswered;
-  const bool asks = find(connection.job)->leader().is_counting();
-  if (asks && (connection.asked.empty() || connection.asked.back().first < number)) {
+  if (grant.is_lease) connection.unanswered.reset();
+  if (grant.asks_vote && (connection.asked.empty() || connection.asked.back().first < number)) {
     connection.asked.emplace_back(number, now_ms_);
     if (connection.asked.size() > limits::kAgentUnansweredKeepAlives) connection.asked.erase(connection.asked.begin());
   }
   ByteString bytes;
-  connection.session.grant_lease(number, good_for_ms, asks, bytes);
+  connection.session.grant_lease(number, grant.good_for_ms, grant.asks_vote, bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
 
@@ -300,7 +280,6 @@ void Service::to_coordinator(std::string job, const Event& event, ServiceEffects
   if (recorder) recorder(job, event, now_ms_);
   const Term term = coordinator.term();
   const Incarnation incarnation = coordinator.incarnation();
-  const bool granted_leases = coordinator.grants_leases();
   const Effects effects = coordinator.on_event(event, now_ms_);
   ELASTIC_CHECK(coordinator.term() >= term);
   if (coordinator.term() != term || coordinator.incarnation() != incarnation) {
@@ -311,12 +290,6 @@ void Service::to_coordinator(std::string job, const Event& event, ServiceEffects
     }
   }
   for (const Effect& effect : effects) perform(job, effect, out);
-  if (!granted_leases && coordinator.grants_leases()) {
-    for (auto& [id, connection] : connections_) {
-      if (connection.job == job) renew_lease(id, connection, out);
-    }
-  }
-
   if (const auto old = deadline_of_.find(job); old != deadline_of_.end()) {
     deadlines_.erase({old->second, job});
     deadline_of_.erase(old);
@@ -384,9 +357,10 @@ void Service::perform(const std::string& job, const Effect& effect, ServiceEffec
                  [&](const TryPeerPort& e) {
                    out.push_back(TryPeerPortOf{job, e});
                  },
-                 [&](const Ask& e) {
+                 [&](const AnswerKeepAlive& e) {
                    const auto found = connections_.find(e.to);
-                   if (found != connections_.end()) ask(e.to, found->second, out);
+                   const bool is_awaited = found != connections_.end() && found->second.unanswered;
+                   if (is_awaited) answer(e.to, found->second, e.grant, out);
                  },
              },
              effect);

@@ -250,9 +250,7 @@ class Service {
   protocol::AgentId process_number() const {
     return settings_.own_agent.value_or(settings_.own_process ? settings_.own_process->agent : 0);
   }
-  void renew_lease(ConnectionId id, Connection& connection, ServiceEffects& out);
-  void answer(ConnectionId id, Connection& connection, std::optional<std::int64_t> good_for_ms, ServiceEffects& out);
-  void ask(ConnectionId id, Connection& connection, ServiceEffects& out);
+  void answer(ConnectionId id, Connection& connection, const election::Grant& grant, ServiceEffects& out);
   void take_lease_ack(ConnectionId id, const protocol::CoordinatorSession::LeaseAck& ack, ServiceEffects& out);
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may

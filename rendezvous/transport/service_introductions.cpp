@@ -63,12 +63,8 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   }
   // Most coordinators start with the same term: the agent may have met another coordinator of this term, or of a lower
   // one.
-  const bool has_met_others = introduction.incarnation != 0 || introduction.term > 0;
-  if (has_met_others) {
-    to_coordinator(job, Introduced{introduction.incarnation, introduction.term}, out);
-  } else if (jobs_.at(job)->leader().is_counting()) {
-    to_coordinator(job, Introduced{}, out);  // its welcome is a lease
-  }
+  const Introduced event{introduction.incarnation, introduction.term};
+  if (jobs_.at(job)->must_hear(event)) to_coordinator(job, event, out);
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);
   if (still == connections_.end()) return;
@@ -83,7 +79,7 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   still->second.welcome = true;
   still->second.session.welcome(
       {coordinator->second->term(), coordinator->second->incarnation(), settings_.lease.loss_timeout_ms,
-       coordinator->second->leader().granted_ms(), process_number()},
+       coordinator->second->welcome_lease_ms(), process_number()},
       bytes);
   out.push_back(Write{id, std::move(bytes)});
 }
@@ -136,15 +132,13 @@ std::optional<Introduction> Service::gossip(const std::string& job) const {
 
 Lead Service::lead_of(const std::string& job) const {
   const Coordinator* coordinator = find(job);
-  const bool leads = coordinator != nullptr && !coordinator->leader().is_candidate();
+  const bool leads = coordinator != nullptr && coordinator->may_act();
   return leads ? Lead{coordinator->term(), coordinator->round()} : Lead{};
 }
 
 std::optional<discovery::Entry> Service::entry(const std::string& job, std::int64_t now_ms) const {
   const Coordinator* coordinator = find(job);
-  if (coordinator == nullptr || coordinator->is_ending()) return {};
-  const election::Leader& leader = coordinator->leader();
-  if (!leader.is_counting() || leader.is_candidate() || !leader.why_over(now_ms).empty()) return {};
+  if (coordinator == nullptr || coordinator->is_ending() || !coordinator->leads_by_votes(now_ms)) return {};
   discovery::Entry entry{.incarnation = coordinator->incarnation(),
                          .birth_ms = coordinator->fence().birth_ms,
                          .round = coordinator->round(),

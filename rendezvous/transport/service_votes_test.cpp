@@ -82,7 +82,7 @@ TEST_CASE("a lease acknowledgement of what was never sent does not count") {
 TEST_CASE("the welcome names the agent in the coordinator's process, and the coordinator counts votes") {
   Voted served({.own_agent = 1});
   CHECK(served.at(1).session.welcome().host == 1);
-  CHECK(served.leader().is_counting());
+  CHECK(served.leader().grant_for(false));
 }
 
 TEST_CASE("newcomers are redirected to the coordinator that gossips, for a loss timeout, and others begin nothing") {
@@ -206,11 +206,11 @@ TEST_CASE("nodes that come to a candidate are asked for their votes, and get lea
   served.at(id).acknowledges = true;
   served.at(id).voter_state = VoterState{.rounds = {{{1, 3, 99, 2, 0}, 0, true}}};
   served.say(id, joins);
-  CHECK(served.service.find("j")->leader().is_candidate());
+  CHECK_FALSE(served.service.find("j")->may_act());
   served.keep_alive(id);
   // Its vote is enough, with that of the tie-breaker: it is asked once more at once, and then has its lease.
   CHECK(served.at(id).asked == 3);
-  CHECK_FALSE(served.service.find("j")->leader().is_candidate());
+  CHECK(served.service.find("j")->may_act());
   CHECK(served.at(id).good_for_ms == 3'000);
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("a candidate whose own node votes for one of a higher term gives way a
     is({.job = "j", .opens_ms = 1});
     is({.job = "j", .addresses = "10.0.0.8", .port = 29400, .term = term - 1});
     if (is_enough) served.keep_alive(id);
-    REQUIRE(served.service.find("j")->leader().is_candidate() != is_enough);
+    REQUIRE(served.service.find("j")->may_act() == is_enough);
     is({.job = "j", .addresses = "10.0.0.9", .port = 29400, .term = term + 1});
     CHECK((served.service.jobs() == 1) == is_enough);
     CHECK((served.at(id).last<Resigned>() == nullptr) == is_enough);
@@ -264,7 +264,7 @@ TEST_CASE("a death notice that comes before its round is taken over is kept for 
     served.at(id).voter_state = VoterState{.rounds = {{{1, 3, digest, 2, 0}, 0, true}}};
     served.say(id, joins);
     served.keep_alive(id);
-    CHECK_FALSE(served.service.find("j")->leader().is_candidate());
+    CHECK(served.service.find("j")->may_act());
     CHECK((served.at(id).last<StopWorkers>() != nullptr) == has_word);
   }
 }

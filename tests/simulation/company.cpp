@@ -89,14 +89,15 @@ void Company::look() {
 void Company::has_acted(const Server& server) {
   for (const std::string& job : simulation_.job_names()) {
     const coordinator::Coordinator* const coordinator = server.find(job);
-    if (coordinator != nullptr && coordinator->leader().leads(server.clock_ms())) led_ms_[job] = simulation_.now_ms();
+    if (coordinator != nullptr && coordinator->leader().is_sole_leader(server.clock_ms()))
+      led_ms_[job] = simulation_.now_ms();
   }
 }
 
 void Company::falls_silent(const Server& server) {
   for (const std::string& job : simulation_.job_names()) {
     const coordinator::Coordinator* const candidate = server.find(job);
-    if (candidate != nullptr && candidate->leader().is_candidate()) led_ms_[job] = simulation_.now_ms();
+    if (candidate != nullptr && !candidate->may_act()) led_ms_[job] = simulation_.now_ms();
   }
 }
 

@@ -35,7 +35,7 @@ void ElectionRules::sent(const Node& node, const Stamp& stamp, const RunWorkers&
   check_heard(round, key);
   if (!round.transferred) return;
   const coordinator::Coordinator* const coordinator = server.find(node.setup().job);
-  const bool asks = coordinator != nullptr && coordinator->leader().is_counting();
+  const bool asks = coordinator != nullptr && coordinator->leader().grant_for(false).has_value();
   last_[{node.setup().job, stamp.incarnation}] = {stamp.term, *round.transferred, asks};
 }
 
@@ -74,8 +74,8 @@ bool ElectionRules::may_act(const std::string& job, Incarnation incarnation, con
   // The coordinator has ended with this message, or before: its job result is passed on.
   if (coordinator == nullptr || coordinator->incarnation() != incarnation) return true;
   const election::Leader& leader = coordinator->leader();
-  if (!server.is_up() || leader.is_candidate()) return false;
-  return !leader.is_counting() || leader.before().empty() || leader.leads(server.clock_ms());
+  if (!server.is_up() || !leader.may_act()) return false;
+  return !leader.needs_votes() || leader.is_sole_leader(server.clock_ms());
 }
 
 void ElectionRules::check_may_act(const Node& node, const Stamp& stamp, const Server& server, const char* what) const {

@@ -45,8 +45,7 @@ Setup slow(std::uint64_t seed, Ms delay_ms) {
 bool has_coordinator(const Simulation& simulation) {
   return std::ranges::any_of(simulation.servers(), [](const Server& server) {
     const coordinator::Coordinator* found = server.find("alpha");
-    return server.is_up() && found != nullptr && found->round() && found->leader().is_counting() &&
-           !found->leader().is_candidate();
+    return server.is_up() && found != nullptr && found->round() && found->leader().leads_by_votes();
   });
 }
 

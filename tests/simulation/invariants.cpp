@@ -191,7 +191,7 @@ void Invariants::one_acts() const {
     if (!server.is_up() || server.is_paused() || server.service() == nullptr) continue;
     for (const std::string& job : simulation_.job_names()) {
       const coordinator::Coordinator* const coordinator = server.find(job);
-      if (coordinator == nullptr || !coordinator->leader().leads(server.clock_ms())) continue;
+      if (coordinator == nullptr || !coordinator->leader().is_sole_leader(server.clock_ms())) continue;
       const auto [other, is_only] = acting.try_emplace({job, coordinator->incarnation()}, &server);
       if (is_only) continue;
       broken("one coordinator acts at a time",
@@ -244,7 +244,7 @@ void Invariants::none_runs_twice() const {
     if (!server.is_up() || server.service() == nullptr) continue;
     for (const std::string& job : simulation_.job_names()) {
       const coordinator::Coordinator* const coordinator = server.find(job);
-      if (coordinator == nullptr || !coordinator->leader().leads(server.clock_ms())) continue;
+      if (coordinator == nullptr || !coordinator->leader().is_sole_leader(server.clock_ms())) continue;
       const auto [known, is_first] = found.try_emplace(job, coordinator->incarnation());
       if (is_first || known->second == coordinator->incarnation()) continue;
       broken("no job goes on twice", format("incarnations {:x} and {:x} of job {} have coordinators", known->second,

@@ -321,7 +321,7 @@ Server* Simulation::server_of(const std::string& job) {
   for (Server& server : servers_) {
     const coordinator::Coordinator* const coordinator = server.is_up() ? server.find(job) : nullptr;
     if (coordinator == nullptr) continue;
-    if (!coordinator->leader().is_candidate()) return &server;
+    if (coordinator->may_act()) return &server;
     found = &server;
   }
   return found != nullptr ? found : first_server().is_up() ? &first_server() : nullptr;
