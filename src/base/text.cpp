@@ -38,6 +38,16 @@ std::optional<std::string> number_text(std::string_view text) {
   return without_underscores(text);
 }
 
+template <class Number>
+std::optional<Number> parse(std::string_view text) {
+  const auto digits = number_text(text);
+  if (!digits) return {};
+  Number value = 0;
+  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), value);
+  if (error != std::errc() || end != digits->data() + digits->size()) return {};
+  return value;
+}
+
 bool is_identifier_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // The longest identifier at the start of `text`; empty if there is none.
@@ -83,23 +93,11 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-std::optional<std::int64_t> parse_int(std::string_view text) {
-  const auto digits = number_text(text);
-  if (!digits) return {};
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), value);
-  if (error != std::errc() || end != digits->data() + digits->size()) return {};
-  return value;
-}
+std::optional<std::int64_t> parse_int(std::string_view text) { return parse<std::int64_t>(text); }
 
 std::optional<double> parse_float(std::string_view text) {
-  const auto digits = number_text(text);
-  if (!digits) return {};
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), value);
-  if (error != std::errc() || end != digits->data() + digits->size()) return {};
-  if (!std::isfinite(value)) return {};
-  return value;
+  const auto value = parse<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::string lower(std::string_view text) {

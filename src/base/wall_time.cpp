@@ -1,6 +1,7 @@
 #include "src/base/wall_time.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "src/base/text.h"
 
@@ -11,33 +12,6 @@ constexpr std::int64_t kSecondsPerDay = 24 * 3600;
 constexpr std::int64_t kFirstMs = -62'167'219'200'000;  // 0000-01-01
 constexpr std::int64_t kLastMs = 253'402'300'799'999;   // 9999-12-31 23:59:59.999
 
-struct Date {
-  std::int64_t year;
-  int month;
-  int day;
-};
-
-bool is_leap(std::int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
-
-std::int64_t days_before_year(std::int64_t year) {
-  // The leap days of the years 0 .. year-1; year 0 is a leap year.
-  const std::int64_t leaps = year == 0 ? 0 : (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1;
-  return year * 365 + leaps;
-}
-
-Date date_of(std::int64_t days_since_1970) {
-  const std::int64_t days = days_since_1970 + days_before_year(1970);
-  std::int64_t year = days / 366;
-  while (days_before_year(year + 1) <= days) ++year;
-  auto left = static_cast<int>(days - days_before_year(year));
-  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  for (int month = 1;; ++month) {
-    const int length = kDays[month - 1] + (month == 2 && is_leap(year) ? 1 : 0);
-    if (left < length) return {year, month, left + 1};
-    left -= length;
-  }
-}
-
 }  // namespace
 
 std::string wall_time(std::int64_t unix_ms, int utc_offset_s, char separator) {
@@ -46,9 +20,9 @@ std::string wall_time(std::int64_t unix_ms, int utc_offset_s, char separator) {
   // Rounded down, also before 1970.
   const std::int64_t seconds = (local_ms - kFirstMs) / 1000 + kFirstMs / 1000;
   const std::int64_t of_day = ((seconds % kSecondsPerDay) + kSecondsPerDay) % kSecondsPerDay;
-  const Date date = date_of((seconds - of_day) / kSecondsPerDay);
-  return format("{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}", date.year, date.month, date.day, separator, of_day / 3600,
-                of_day / 60 % 60, of_day % 60);
+  const std::chrono::year_month_day date(std::chrono::sys_days(std::chrono::days((seconds - of_day) / kSecondsPerDay)));
+  return format("{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}", int{date.year()}, unsigned{date.month()}, unsigned{date.day()},
+                separator, of_day / 3600, of_day / 60 % 60, of_day % 60);
 }
 
 std::string wall_time_ms(std::int64_t unix_ms, int utc_offset_s) {

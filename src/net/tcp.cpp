@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,35 +36,28 @@ constexpr int kAskTimes = 6;
 constexpr int kGoneMs = 120'000;
 constexpr std::size_t kReadBytes = 64 * 1024;
 
-std::string address_text(const sockaddr_storage& address) {
-  std::array<char, INET6_ADDRSTRLEN> host{};
-  if (address.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address);
-    uv_ip4_name(v4, host.data(), host.size());
-    return format("{}:{}", host.data(), ntohs(v4->sin_port));
-  }
-  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address);
-  uv_ip6_name(v6, host.data(), host.size());
-  return format("[{}]:{}", host.data(), ntohs(v6->sin6_port));
+std::uint16_t port_of(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in*>(&address)->sin_port
+                                            : reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
 }
 
 // The address without the port.
-std::string bare_address(const sockaddr_storage& address) {
+std::string host_of(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> host{};
   if (address.ss_family == AF_INET) {
     uv_ip4_name(reinterpret_cast<const sockaddr_in*>(&address), host.data(), host.size());
   } else {
     uv_ip6_name(reinterpret_cast<const sockaddr_in6*>(&address), host.data(), host.size());
   }
-  return without_mapping(host.data());
+  return host.data();
 }
 
-std::uint16_t bound_port(const uv_tcp_t* handle) {
+// The address of one end of the connection, by one of libuv's two functions; nothing where there is none.
+std::optional<sockaddr_storage> end_of(const uv_tcp_t& handle, decltype(uv_tcp_getpeername)* which) {
   sockaddr_storage address{};
   int length = sizeof address;
-  if (uv_tcp_getsockname(handle, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&address)->sin_port
-                                            : reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
+  if (which(&handle, reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
+  return address;
 }
 
 // Parses a numeric address; false if it is not one.
@@ -239,24 +233,20 @@ std::size_t Stream::untaken_bytes() const {
 std::size_t Stream::held_bytes() const { return state_->held_bytes; }
 
 std::string Stream::peer() const {
-  sockaddr_storage address{};
-  int length = sizeof address;
-  const int failed = uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
-  return failed != 0 ? "unknown" : address_text(address);
+  const auto address = end_of(state_->handle, uv_tcp_getpeername);
+  if (!address) return "unknown";
+  const std::string host = host_of(*address);
+  return format("{}:{}", address->ss_family == AF_INET ? host : "[" + host + "]", port_of(*address));
 }
 
 std::string Stream::peer_address() const {
-  sockaddr_storage address{};
-  int length = sizeof address;
-  const int failed = uv_tcp_getpeername(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
-  return failed != 0 ? "" : bare_address(address);
+  const auto address = end_of(state_->handle, uv_tcp_getpeername);
+  return address ? without_mapping(host_of(*address)) : "";
 }
 
 std::string Stream::local_address() const {
-  sockaddr_storage address{};
-  int length = sizeof address;
-  const int failed = uv_tcp_getsockname(&state_->handle, reinterpret_cast<sockaddr*>(&address), &length);
-  return failed != 0 ? "" : bare_address(address);
+  const auto address = end_of(state_->handle, uv_tcp_getsockname);
+  return address ? without_mapping(host_of(*address)) : "";
 }
 
 void Stream::finish() {
@@ -378,7 +368,8 @@ Result<std::unique_ptr<Listener>> Listener::open(Loop& loop, const std::string& 
       return fail(format("cannot listen on port {} of {}", port, address.empty() ? "all addresses" : address),
                   errno_text(-error));
     }
-    return std::unique_ptr<Listener>(new Listener(state, bound_port(&state->handle)));
+    const auto bound = end_of(state->handle, uv_tcp_getsockname);
+    return std::unique_ptr<Listener>(new Listener(state, bound ? port_of(*bound) : std::uint16_t{0}));
   };
   if (!address.empty()) return try_address(address.c_str());
   // [::] accepts IPv4, too; hosts without IPv6 have only 0.0.0.0.
