@@ -18,7 +18,6 @@
 #include "src/net/loop.h"
 #include "src/net/tcp.h"
 #include "src/status/lead.h"
-#include "src/status/paths.h"
 #include "src/status/snapshot.h"
 #include "src/status/viewer.h"
 

@@ -1,10 +1,12 @@
 #include "src/status/viewer.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <utility>
 
 #include "src/base/address.h"
-#include "src/status/paths.h"
+#include "src/base/text.h"
 
 namespace elastic::status {
 namespace {
@@ -66,6 +68,8 @@ Worker counts_of(const Worker& worker) {
   return {.local_rank = worker.local_rank, .rank = worker.rank, .running = worker.running, .progress = worker.progress};
 }
 
+Job counts_of(const Job& job);
+
 template <class Each>
 std::vector<Each> counts_of(const std::vector<Each>& all) {
   std::vector<Each> out;
@@ -98,12 +102,6 @@ Job counts_of(const Job& job) {
           .hang = counts_of(job.hang),
           .members = counts_of(job.members),
           .members_left_out = job.members_left_out};
-}
-
-std::vector<Job> counts_of(const std::vector<Job>& jobs) {
-  std::vector<Job> out;
-  for (const Job& job : jobs) out.push_back(counts_of(job));
-  return out;
 }
 
 Coordinator counts_of(const Coordinator& coordinator) {
@@ -139,7 +137,41 @@ Node counts_of(const Node& node) {
           .progress = node.progress};
 }
 
+constexpr std::array<std::pair<std::string_view, Page>, 4> kPages = {
+    {{"/healthz", Page::kHealth}, {"/readyz", Page::kReady}, {"/status", Page::kStatus}, {"/metrics", Page::kMetrics}}};
+
+constexpr std::string_view kScheme = "bearer ";
+
+// Compares every byte that was sent, so that the time does not show where they differ.
+bool is_same(std::string_view sent, std::string_view token) {
+  unsigned differs = sent.size() == token.size() ? 0 : 1;
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    differs |= static_cast<unsigned>(static_cast<unsigned char>(sent[i]) ^
+                                     static_cast<unsigned char>(token[i % token.size()]));
+  }
+  return differs == 0;
+}
+
 }  // namespace
+
+std::optional<Page> page_at(std::string_view path) {
+  const auto found = std::ranges::find(kPages, path, &std::pair<std::string_view, Page>::first);
+  if (found == kPages.end()) return {};
+  return found->second;
+}
+
+bool has_token(std::string_view authorization, std::string_view token) {
+  if (token.empty()) return false;
+  if (lower(authorization.substr(0, kScheme.size())) != kScheme) return false;
+  return is_same(trim(authorization.substr(kScheme.size())), token);
+}
+
+Readiness readiness(const std::optional<Node>& node) {
+  if (!node) return {true, "the coordinator listens"};
+  if (node->ready()) return {true, format("the workers of round {} run", node->round.value_or(0))};
+  if (node->waits_for.empty()) return {false, std::string(name_of(node->activity))};
+  return {false, format("{}: {}", name_of(node->activity), printable(node->waits_for, 1000))};
+}
 
 View view_of(const AccessRules& access, std::string_view authorization, std::string_view peer_address) {
   if (access.are_open) return View::kAll;
