@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "src/base/check.h"
 #include "src/base/text.h"
 
 namespace elastic::cli {
@@ -32,13 +31,8 @@ std::vector<std::string> sentences_about(const Flag& flag) {
 }
 
 std::string_view state_name(FlagState state) {
-  switch (state) {
-    case FlagState::kWorks: return "works";
-    case FlagState::kAccepted: return "nothing to do";
-    case FlagState::kUnmet: return "a warning";
-    case FlagState::kRefused: return "error";
-  }
-  ELASTIC_CHECK(false);
+  constexpr std::string_view kNames[] = {"works", "nothing to do", "a warning", "error"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 std::string shown_default(const Flag& flag) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -28,12 +27,11 @@ constexpr Modes kEveryMode{Mode::kReport, Mode::kStatusKey, Mode::kStatus,      
                            Mode::kStacks, Mode::kReplay,    Mode::kCoordinatorOnly, Mode::kStoreOnly};
 
 // Texts are shared with every output format: no markup in them, only what a person reads.
-constexpr std::array<Flag, kFlagCount> kTable{{
+constexpr std::array<Flag, kFlagCount> kRows{{
     // --- Job size
     {.id = FlagId::kNnodes,
      .name = "nnodes",
      .family = kTorchrun,
-     .group = kJobSize,
      .by_default = "1:1",
      .metavar = "N|MIN:MAX",
      .help = "number of nodes, or its range",
@@ -42,7 +40,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kNprocPerNode,
      .name = "nproc-per-node",
      .family = kTorchrun,
-     .group = kJobSize,
      .by_default = "1",
      .metavar = "N",
      .words = "auto|cpu|gpu|xpu",
@@ -58,16 +55,13 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kAutoConfig,
      .name = "auto-config",
      .family = kDlrover,
-     .group = kJobSize,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "nodes and workers from NODE_NUM and the GPUs",
      .more = "It works as in dlrover-run: NODE_NUM in the environment is the number of nodes, the number of GPUs "
              "(where there are any) is --nproc-per-node, and from 4 nodes on --network-check is on."},
     {.id = FlagId::kNodeUnit,
      .name = "node-unit",
      .family = kDlrover,
-     .group = kJobSize,
      .kind = kInteger,
      .least = 1,
      .most = kMaxNodes,
@@ -79,16 +73,13 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStandalone,
      .name = "standalone",
      .family = kTorchrun,
-     .group = kRendezvous,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "one node, on free ports of 127.0.0.1",
      .more = "It overrides --rdzv-backend, --rdzv-endpoint and --rdzv-id; the id is random. A command line that names "
              "neither several nodes nor an endpoint nor a port is standalone, too."},
     {.id = FlagId::kRdzvBackend,
      .name = "rdzv-backend",
      .family = kTorchrun,
-     .group = kRendezvous,
      .beside = {Mode::kCoordinatorOnly},
      .by_default = "static",
      .metavar = "NAME",
@@ -101,7 +92,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kRdzvEndpoint,
      .name = "rdzv-endpoint",
      .family = kTorchrun,
-     .group = kRendezvous,
      .beside = {Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "HOST[,HOST...][:PORT]",
@@ -115,7 +105,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kRdzvId,
      .name = "rdzv-id",
      .family = kTorchrun,
-     .group = kRendezvous,
      .beside = {Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kStacks, Mode::kCoordinatorOnly},
      .by_default = "none",
      .metavar = "ID",
@@ -124,7 +113,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kRdzvConf,
      .name = "rdzv-conf",
      .family = kTorchrun,
-     .group = kRendezvous,
      .beside = {Mode::kStatusKey, Mode::kStatus, Mode::kDrain, Mode::kStop, Mode::kStacks, Mode::kCoordinatorOnly},
      .by_default = "",
      .metavar = "KEY=VALUE,...",
@@ -133,7 +121,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kNodeRank,
      .name = "node-rank",
      .family = kTorchrun,
-     .group = kRendezvous,
      .kind = kInteger,
      .least = 0,
      .most = kMaxNodes - 1,
@@ -145,7 +132,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kMasterAddr,
      .name = "master-addr",
      .family = kTorchrun,
-     .group = kRendezvous,
      .by_default = "127.0.0.1",
      .metavar = "HOST",
      .help = "address of node 0, with static",
@@ -153,7 +139,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kMasterPort,
      .name = "master-port",
      .family = kTorchrun,
-     .group = kRendezvous,
      .kind = kInteger,
      .least = 0,
      .most = kMaxPort,
@@ -165,7 +150,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLocalAddr,
      .name = "local-addr",
      .family = kTorchrun,
-     .group = kRendezvous,
      .metavar = "HOST",
      .help = "address by which other nodes reach this one",
      .more = "Workers get it as MASTER_ADDR when this node has rank 0. Without it, MASTER_ADDR is the local address of "
@@ -174,29 +158,24 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kCoordinatorOnly,
      .name = "coordinator-only",
      .family = kOurs,
-     .group = kRendezvous,
      .kind = kSwitch,
      .mode = Mode::kCoordinatorOnly,
      .has_variable = false,
-     .by_default = "false",
      .help = "run only the coordinator, at --rdzv-endpoint",
      .more = "It serves any number of jobs, away from the nodes that train. SIGTERM or SIGINT ends it with status 0. "
              "If it is started again within the lease (3 s), training is not interrupted."},
     {.id = FlagId::kStoreOnly,
      .name = "store-only",
      .family = kOurs,
-     .group = kRendezvous,
      .kind = kSwitch,
      .mode = Mode::kStoreOnly,
      .has_variable = false,
-     .by_default = "false",
      .help = "run only a worker store, on --port",
      .more = "The store speaks the protocol of PyTorch's TCPStore, on all addresses. It is for tests, and for jobs "
              "that are started by other means. SIGTERM or SIGINT ends it with status 0."},
     {.id = FlagId::kPort,
      .name = "port",
      .family = kOurs,
-     .group = kRendezvous,
      .kind = kInteger,
      .beside = {Mode::kStoreOnly},
      .needs = {{FlagId::kStoreOnly, "it is the port of --store-only", "use --master-port for the workers' store"}},
@@ -213,23 +192,17 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "module",
      .letter = 'm',
      .family = kTorchrun,
-     .group = kWorkers,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "run SCRIPT as a Python module, like python -m"},
     {.id = FlagId::kNoPython,
      .name = "no-python",
      .family = kTorchrun,
-     .group = kWorkers,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "run SCRIPT itself, without Python"},
     {.id = FlagId::kRunPath,
      .name = "run-path",
      .family = kTorchrun,
-     .group = kWorkers,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "run SCRIPT with Python's runpy.run_path",
      .more = "The script runs under PyTorch's @record, so any exception leaves an error file. A worker whose script "
              "has succeeded stays until all workers of the node are done or one has failed. It wins over --no-python "
@@ -237,7 +210,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kRole,
      .name = "role",
      .family = kTorchrun,
-     .group = kWorkers,
      .by_default = "default",
      .metavar = "NAME",
      .help = "role of the workers",
@@ -245,7 +217,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kWrap,
      .name = "wrap",
      .family = kOurs,
-     .group = kWorkers,
      .repeats = true,
      .metavar = "RANKS:COMMAND",
      .help = "run the workers of these ranks under COMMAND",
@@ -258,7 +229,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kWarmWorkers,
      .name = "warm-workers",
      .family = kOurs,
-     .group = kWorkers,
      .kind = kChoice,
      .by_default = "off",
      .metavar = "WHEN",
@@ -272,7 +242,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kWarmImport,
      .name = "warm-import",
      .family = kOurs,
-     .group = kWorkers,
      .by_default = "",
      .metavar = "MODULES",
      .help = "modules, with commas between, that warm workers have imported besides",
@@ -281,7 +250,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kWarmAfter,
      .name = "warm-after",
      .family = kOurs,
-     .group = kWorkers,
      .kind = kNumber,
      .by_default = "30",
      .metavar = "SECONDS",
@@ -290,7 +258,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kProgressPattern,
      .name = "progress-pattern",
      .family = kOurs,
-     .group = kWorkers,
      .metavar = "RE",
      .help = "lines that match RE say which step a worker has reached",
      .more = "RE is an expression in RE2's syntax with one group, which is the step: 'batch (\\d+) of'. Without it "
@@ -300,7 +267,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kProgressFrom,
      .name = "progress-from",
      .family = kOurs,
-     .group = kWorkers,
      .kind = kChoice,
      .by_default = "none",
      .metavar = "WHAT",
@@ -315,7 +281,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kProgressSections,
      .name = "progress-sections",
      .family = kOurs,
-     .group = kWorkers,
      .by_default = "setup,step,checkpointing",
      .metavar = "NAMES",
      .help = "with --progress-from=nvrx: the sections that scripts open, with commas between",
@@ -327,9 +292,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kVirtualLocalRank,
      .name = "virtual-local-rank",
      .family = kTorchrun,
-     .group = kWorkers,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "show each worker one GPU, as LOCAL_RANK=0",
      .more = "Each worker gets one entry of CUDA_VISIBLE_DEVICES (or of HIP_VISIBLE_DEVICES, where that is set). On a "
              "host without NVIDIA's GPUs it also gets one of HIP_VISIBLE_DEVICES for those of AMD, of ZE_AFFINITY_MASK "
@@ -337,7 +300,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kNumaBinding,
      .name = "numa-binding",
      .family = kTorchrun,
-     .group = kWorkers,
      .kind = kChoice,
      .has_variable = false,
      .metavar = "MODE",
@@ -351,15 +313,12 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kNumaAffinity,
      .name = "numa-affinity",
      .family = kDlrover,
-     .group = kWorkers,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "bind workers to the CPUs and the memory of their GPU's NUMA node",
      .more = "With --numa-binding, that chooses the CPUs."},
     {.id = FlagId::kMembindPolicy,
      .name = "membind-policy",
      .family = kDlrover,
-     .group = kWorkers,
      .by_default = "preferred",
      .metavar = "POLICY",
      .words = "bind|preferred",
@@ -372,7 +331,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kMaxRestarts,
      .name = "max-restarts",
      .family = kTorchrun,
-     .group = kRestart,
      .kind = kInteger,
      .least = 0,
      .most = limits::kMaxRestarts,
@@ -382,7 +340,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kCrashLoop,
      .name = "crash-loop",
      .family = kOurs,
-     .group = kRestart,
      .kind = kChoice,
      .by_default = "stop",
      .metavar = "WHAT",
@@ -396,7 +353,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHang,
      .name = "hang",
      .family = kOurs,
-     .group = kRestart,
      .kind = kChoice,
      .by_default = "report",
      .metavar = "WHAT",
@@ -413,7 +369,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHangTimeout,
      .name = "hang-timeout",
      .family = kOurs,
-     .group = kRestart,
      .metavar = "TIME",
      .help = "for how long a job may show no step",
      .more = "Seconds, or 90s, 5m, 1h. Without it the time is learned: five times the longest that the job has taken "
@@ -421,7 +376,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHangFirstTimeout,
      .name = "hang-first-timeout",
      .family = kOurs,
-     .group = kRestart,
      .metavar = "TIME",
      .help = "for how long a round may show no first step",
      .more = "Seconds, or 90s, 5m, 1h. Without it the time before the first step of a round has no limit, since "
@@ -429,7 +383,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kShutdownTimeout,
      .name = "shutdown-timeout",
      .family = kTorchrun,
-     .group = kRestart,
      .kind = kInteger,
      .least = 0,
      .most = limits::kMaxTimeoutSeconds,
@@ -440,7 +393,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kSignalsToHandle,
      .name = "signals-to-handle",
      .family = kTorchrun,
-     .group = kRestart,
      .by_default = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .metavar = "LIST",
      .help = "signals that end the job gracefully",
@@ -453,7 +405,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kForwardSignals,
      .name = "forward-signals",
      .family = kOurs,
-     .group = kRestart,
      .metavar = "LIST",
      .help = "signals to pass on to the workers",
      .more = "For example USR1,USR2: the process group of every worker gets the signal, and the job goes on. A worker "
@@ -462,7 +413,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStuckWorker,
      .name = "stuck-worker",
      .family = kOurs,
-     .group = kRestart,
      .kind = kChoice,
      .by_default = "fail",
      .metavar = "WHAT",
@@ -476,9 +426,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLeaveBackground,
      .name = "leave-background",
      .family = kOurs,
-     .group = kRestart,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "on success, keep workers' background processes",
      .more = "What workers leave behind (`nohup upload &`) then lives on, as with torchrun. Without this option it is "
              "ended and named in a warning. A job that fails, restarts or is stopped always ends everything. Workers "
@@ -487,9 +435,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kPropagateExitCode,
      .name = "propagate-exit-code",
      .family = kOurs,
-     .group = kRestart,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "exit with the first failure's code instead of 1",
      .more =
          "If a signal killed that worker or stopped the job, it is 128 plus the number of the signal. But if the "
@@ -500,7 +446,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLogDir,
      .name = "log-dir",
      .family = kTorchrun,
-     .group = kOutput,
      .metavar = "DIR",
      .help = "directory for logs and error files",
      .more = "Each run makes a directory of its own in DIR. Without this option it is made in the directory for "
@@ -509,7 +454,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "redirects",
      .letter = 'r',
      .family = kTorchrun,
-     .group = kOutput,
      .by_default = "0",
      .metavar = "MAP",
      .help = "redirect to log files: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank: 0:3,1:2",
@@ -519,7 +463,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
      .name = "tee",
      .letter = 't',
      .family = kTorchrun,
-     .group = kOutput,
      .by_default = "0",
      .metavar = "MAP",
      .help = "like --redirects, and to the console as well",
@@ -527,7 +470,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLogLinePrefixTemplate,
      .name = "log-line-prefix-template",
      .family = kTorchrun,
-     .group = kOutput,
      .by_default = "",
      .metavar = "TEXT",
      .help = "prefix of each --tee line on the console",
@@ -535,7 +477,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLocalRanksFilter,
      .name = "local-ranks-filter",
      .family = kTorchrun,
-     .group = kOutput,
      .by_default = "",
      .metavar = "LIST",
      .help = "local ranks that write to the console",
@@ -544,7 +485,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kDuplicateStdoutFilters,
      .name = "duplicate-stdout-filters",
      .family = kTorchrun,
-     .group = kOutput,
      .kind = kTextList,
      .metavar = "LIST",
      .help = "copy stdout lines with these texts to a file",
@@ -553,14 +493,12 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kDuplicateStderrFilters,
      .name = "duplicate-stderr-filters",
      .family = kTorchrun,
-     .group = kOutput,
      .kind = kTextList,
      .metavar = "LIST",
      .help = "the same for stderr"},
     {.id = FlagId::kLogMaxBytes,
      .name = "log-max-bytes",
      .family = kOurs,
-     .group = kOutput,
      .by_default = "0",
      .metavar = "SIZE",
      .help = "rotate workers' log files: 100M, 1G; 0 never",
@@ -572,7 +510,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStderrTail,
      .name = "stderr-tail",
      .family = kOurs,
-     .group = kOutput,
      .kind = kChoice,
      .by_default = "auto",
      .metavar = "WHEN",
@@ -583,7 +520,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLogLevel,
      .name = "log-level",
      .family = kOurs,
-     .group = kOutput,
      .beside = kEveryMode,
      .metavar = "LEVEL",
      .words = "debug|info|warning|error|critical",
@@ -593,7 +529,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLogFormat,
      .name = "log-format",
      .family = kOurs,
-     .group = kOutput,
      .kind = kChoice,
      .beside = kEveryMode,
      .by_default = "text",
@@ -604,7 +539,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kEvents,
      .name = "events",
      .family = kOurs,
-     .group = kOutput,
      .metavar = "FILE",
      .help = "append this node's events to FILE, one JSON object per line",
      .more = "All events are written, whatever the log level; docs/observing.md lists them with their fields. Each "
@@ -613,7 +547,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kOnEvent,
      .name = "on-event",
      .family = kOurs,
-     .group = kOutput,
      .metavar = "CMD",
      .help = "run CMD when a node is lost, unfit or kept out, and when the job ends",
      .more = "The command is run with /bin/sh -c, once per event in the job, on the node that hosts the coordinator; "
@@ -623,7 +556,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kOnEventKinds,
      .name = "on-event-kinds",
      .family = kOurs,
-     .group = kOutput,
      .needs = {{FlagId::kOnEvent, "it says for which events --on-event is run", "give --on-event=CMD, too"}},
      .by_default = "node_lost,node_unfit,node_kept_out,job_ends",
      .metavar = "KINDS",
@@ -632,7 +564,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kReport,
      .name = "report",
      .family = kOurs,
-     .group = kOutput,
      .mode = Mode::kReport,
      .has_variable = false,
      .metavar = "DIR",
@@ -643,7 +574,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHtml,
      .name = "html",
      .family = kOurs,
-     .group = kOutput,
      .beside = {Mode::kReport},
      .needs = {{FlagId::kReport, "it is for the page that --report makes", "name a run's directory with --report"}},
      .has_variable = false,
@@ -653,7 +583,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kRecord,
      .name = "record",
      .family = kOurs,
-     .group = kOutput,
      .has_variable = false,
      .metavar = "FILE",
      .help = "record the coordinator's input for --replay",
@@ -662,7 +591,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kReplay,
      .name = "replay",
      .family = kOurs,
-     .group = kOutput,
      .mode = Mode::kReplay,
      .has_variable = false,
      .metavar = "FILE",
@@ -673,7 +601,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHttpPort,
      .name = "http-port",
      .family = kOurs,
-     .group = kOutput,
      .kind = kInteger,
      .least = 0,
      .most = kMaxPort,
@@ -686,10 +613,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStatusOpen,
      .name = "status-open",
      .family = kOurs,
-     .group = kOutput,
      .kind = kSwitch,
      .beside = {Mode::kCoordinatorOnly},
-     .by_default = "false",
      .help = "show host names and texts to every status client",
      .more = "It applies to the coordinator's port and to --http-port: host names, addresses, process ids, and why "
              "workers failed. Without it, only this host, or clients with the job's status key, see them; all others "
@@ -697,7 +622,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStatus,
      .name = "status",
      .family = kOurs,
-     .group = kOutput,
      .mode = Mode::kStatus,
      .beside = {Mode::kDrain, Mode::kStop},
      .has_variable = false,
@@ -710,18 +634,15 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kWatch,
      .name = "watch",
      .family = kOurs,
-     .group = kOutput,
      .kind = kSwitch,
      .beside = {Mode::kStatus},
      .needs = {{FlagId::kStatus, "it is for the page that --status prints", "name an endpoint with --status"}},
      .has_variable = false,
-     .by_default = "false",
      .help = "repeat --status every 2 s, until Ctrl-C",
      .more = "On a terminal the page is redrawn; elsewhere there is one line each time."},
     {.id = FlagId::kDrain,
      .name = "drain",
      .family = kOurs,
-     .group = kOutput,
      .mode = Mode::kDrain,
      .needs = {{FlagId::kStatus, "nothing says where the job is", "name its endpoint with --status=HOST:PORT"}},
      .has_variable = false,
@@ -735,30 +656,25 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStop,
      .name = "stop",
      .family = kOurs,
-     .group = kOutput,
      .kind = kSwitch,
      .mode = Mode::kStop,
      .needs = {{FlagId::kStatus, "nothing says where the job is", "name its endpoint with --status=HOST:PORT"}},
      .has_variable = false,
-     .by_default = "false",
      .help = "order the --status job to stop",
      .more = "The workers of all nodes get SIGTERM and the time of --shutdown-timeout to end, and the job ends as "
              "stopped. The same rules as for --drain say who may order it. No job is started."},
     {.id = FlagId::kStatusKey,
      .name = "status-key",
      .family = kOurs,
-     .group = kOutput,
      .kind = kSwitch,
      .mode = Mode::kStatusKey,
      .has_variable = false,
-     .by_default = "false",
      .help = "print the status key, which shows names and texts",
      .more = "Prometheus and curl send it as Authorization: Bearer KEY. It is made of the job's token, from "
              "ELASTIC_RUN_TOKEN or --rdzv-conf=token_file=FILE, and gives access to the status only."},
     {.id = FlagId::kStacks,
      .name = "stacks",
      .family = kOurs,
-     .group = kOutput,
      .mode = Mode::kStacks,
      .has_variable = false,
      .metavar = "WHERE",
@@ -775,9 +691,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kNetworkCheck,
      .name = "network-check",
      .family = kDlrover,
-     .group = kNodeCheck,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "check nodes and their links before workers start",
      .more = "Each node checks itself, then is tested in pairs with others over TCP, in up to three stages. A faulty "
              "node ends "
@@ -787,7 +701,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kCheckPolicy,
      .name = "check-policy",
      .family = kOurs,
-     .group = kNodeCheck,
      .kind = kChoice,
      .by_default = "suspect",
      .metavar = "WHEN",
@@ -798,25 +711,20 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kExcludeStraggler,
      .name = "exclude-straggler",
      .family = kDlrover,
-     .group = kNodeCheck,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "exclude slow nodes, too",
      .more = "A node that the check finds more than twice as slow as the median ends with exit status 1. Without this "
              "option it trains, and one line says that it is slow."},
     {.id = FlagId::kCommPerfTest,
      .name = "comm-perf-test",
      .family = kDlrover,
-     .group = kNodeCheck,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "with --network-check: measure an all-gather of all nodes",
      .more = "After the pairs, all fit nodes form a ring and pass blocks of 2 MiB over TCP. One line gives the "
              "bandwidth; no node is excluded for it. Without --network-check it is ignored."},
     {.id = FlagId::kPrecheck,
      .name = "precheck",
      .family = kDlrover,
-     .group = kNodeCheck,
      .kind = kChoice,
      .by_default = "0",
      .metavar = "N",
@@ -826,7 +734,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kNcclLib,
      .name = "nccl-lib",
      .family = kOurs,
-     .group = kNodeCheck,
      .metavar = "FILE",
      .help = "with --network-check: the libnccl.so.2 to test",
      .more = "It is used where GPUs are tested. By default it is the library that the job's Python would load, or else "
@@ -834,7 +741,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kProbePath,
      .name = "probe-path",
      .family = kOurs,
-     .group = kNodeCheck,
      .metavar = "FILE",
      .help = "with --network-check: the GPU test program",
      .more = "It replaces the program that is built into elastic-run, on nodes with GPUs. docs/gpu-probe.md describes "
@@ -842,17 +748,14 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kCheckOnly,
      .name = "check-only",
      .family = kOurs,
-     .group = kNodeCheck,
      .kind = kSwitch,
      .mode = Mode::kCheckOnly,
-     .by_default = "false",
      .help = "check nodes and links only; start no workers",
      .more = "This is the acceptance test of a cluster: the exit status is 0 on all nodes if every node and link is "
              "fit, and 1 if one is not. No script is needed; if one is named, it is not started."},
     {.id = FlagId::kNodeGroup,
      .name = "node-group",
      .family = kOurs,
-     .group = kNodeCheck,
      .by_default = "",
      .metavar = "NAME",
      .help = "this node's rack, for the check",
@@ -863,7 +766,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHealthHook,
      .name = "health-hook",
      .family = kOurs,
-     .group = kNodeCheck,
      .metavar = "CMD",
      .help = "with --network-check: your check of this host",
      .more =
@@ -875,7 +777,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kCheckProbe,
      .name = "check-probe",
      .family = kOurs,
-     .group = kNodeCheck,
      .metavar = "CMD",
      .help = "with --network-check: your own test of pairs",
      .more = "The command is run with /bin/sh -c, once for each worker of both nodes, with the environment of such a "
@@ -885,7 +786,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kHealthReport,
      .name = "health-report",
      .family = kOurs,
-     .group = kNodeCheck,
      .metavar = "FILE",
      .help = "write the check's results to FILE, as HTML",
      .more = "The node that hosts the coordinator writes it, anew after each check of the job."},
@@ -894,7 +794,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kMonitorInterval,
      .name = "monitor-interval",
      .family = kTorchrun,
-     .group = kCompatibility,
      .kind = kNumber,
      .state = kAccepted,
      .above = 0,
@@ -905,7 +804,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kStartMethod,
      .name = "start-method",
      .family = kTorchrun,
-     .group = kCompatibility,
      .kind = kChoice,
      .state = kAccepted,
      .by_default = "spawn",
@@ -916,7 +814,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kEventLogHandler,
      .name = "event-log-handler",
      .family = kTorchrun,
-     .group = kCompatibility,
      .by_default = "null",
      .metavar = "NAME",
      .words = "null|console|dynamic_rendezvous",
@@ -926,7 +823,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kLogsSpecs,
      .name = "logs-specs",
      .family = kTorchrun,
-     .group = kCompatibility,
      .state = kRefused,
      .has_variable = false,
      .metavar = "NAME",
@@ -935,7 +831,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kAccelerator,
      .name = "accelerator",
      .family = kDlrover,
-     .group = kCompatibility,
      .kind = kChoice,
      .by_default = "nvidia.com/gpu",
      .metavar = "KIND",
@@ -947,7 +842,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kTrainingPort,
      .name = "training-port",
      .family = kDlrover,
-     .group = kCompatibility,
      .kind = kInteger,
      .least = 0,
      .most = kMaxPort,
@@ -961,9 +855,7 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kAutoTunning,
      .name = "auto-tunning",
      .family = kDlrover,
-     .group = kCompatibility,
      .kind = kSwitch,
-     .by_default = "false",
      .help = "tune the data loader while training",
      .more =
          "Workers get DLRover's variables DLROVER_PARAL_CONFIG_PATH and RUNTIME_METRICS_PATH. Where a loader says its "
@@ -973,10 +865,8 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kSaveAtBreakpoint,
      .name = "save-at-breakpoint",
      .family = kDlrover,
-     .group = kCompatibility,
      .kind = kSwitch,
      .state = kUnmet,
-     .by_default = "false",
      .help = "a warning: checkpoints in memory are not saved",
      .more =
          "dlrover-run saves at a failure what DLRover's checkpoint engine has in memory only. elastic-run does not: "
@@ -987,7 +877,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kUcpDeviceType,
      .name = "ucp-device-type",
      .family = kDlrover,
-     .group = kCompatibility,
      .state = kAccepted,
      .by_default = "cpu",
      .metavar = "TYPE",
@@ -999,7 +888,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kDryRun,
      .name = "dry-run",
      .family = kOurs,
-     .group = kAbout,
      .kind = kOptionalChoice,
      .has_variable = false,
      .words = "text|json",
@@ -1009,7 +897,6 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kPrintCompletion,
      .name = "print-completion",
      .family = kTorchrun,
-     .group = kAbout,
      .kind = kChoice,
      .mode = Mode::kPrintCompletion,
      .has_variable = false,
@@ -1019,32 +906,44 @@ constexpr std::array<Flag, kFlagCount> kTable{{
     {.id = FlagId::kVersion,
      .name = "version",
      .family = kOurs,
-     .group = kAbout,
      .kind = kSwitch,
      .mode = Mode::kVersion,
      .has_variable = false,
-     .by_default = "false",
      .help = "print the version"},
     {.id = FlagId::kHelp,
      .name = "help",
      .letter = 'h',
      .family = kTorchrun,
-     .group = kAbout,
      .kind = kSwitch,
      .mode = Mode::kHelp,
      .has_variable = false,
-     .by_default = "false",
      .help = "print this help"},
 }};
+
+// The first flag of each group, in the order of FlagGroup.
+constexpr std::array kFirstOfGroup = {FlagId::kNnodes,          FlagId::kStandalone, FlagId::kModule,
+                                      FlagId::kMaxRestarts,     FlagId::kLogDir,     FlagId::kNetworkCheck,
+                                      FlagId::kMonitorInterval, FlagId::kDryRun};
+
+// The rows with their groups; a switch is off by default.
+constexpr std::array<Flag, kFlagCount> kTable = [] {
+  std::array<Flag, kFlagCount> flags = kRows;
+  std::size_t groups = 0;
+  for (Flag& flag : flags) {
+    if (groups < kFirstOfGroup.size() && flag.id == kFirstOfGroup[groups]) ++groups;
+    flag.group = static_cast<FlagGroup>(groups - 1);
+    if (flag.kind == kSwitch) flag.by_default = "false";
+  }
+  return flags;
+}();
 
 consteval bool in_order() {
   for (std::size_t i = 0; i < kTable.size(); ++i) {
     if (static_cast<std::size_t>(kTable[i].id) != i) return false;
-    if (i > 0 && kTable[i].group < kTable[i - 1].group) return false;
   }
-  return true;
+  return kTable.back().group == kAbout;
 }
-static_assert(in_order(), "the table must follow FlagId, and groups must stand together");
+static_assert(in_order(), "the table must follow FlagId, and each group must begin where kFirstOfGroup says");
 static_assert(std::ranges::none_of(kTable, [](const Flag& flag) { return flag.family == Family{}; }),
               "each row says whose flag it is");
 
@@ -1057,17 +956,15 @@ const Flag& flag_of(FlagId id) { return kTable[static_cast<std::size_t>(id)]; }
 bool stands_alone(Mode mode) { return mode >= Mode::kReport && mode <= Mode::kStoreOnly; }
 
 std::string_view group_title(FlagGroup group) {
-  switch (group) {
-    case kJobSize: return "Job size";
-    case kRendezvous: return "How nodes meet";
-    case kWorkers: return "Workers and their command";
-    case kRestart: return "Restart and stop";
-    case kOutput: return "Output and logs";
-    case kNodeCheck: return "Node check (dlrover-run)";
-    case kCompatibility: return "More options of torchrun and dlrover-run";
-    case kAbout: return "About elastic-run";
-  }
-  ELASTIC_CHECK(false);
+  constexpr std::string_view kTitles[] = {"Job size",
+                                          "How nodes meet",
+                                          "Workers and their command",
+                                          "Restart and stop",
+                                          "Output and logs",
+                                          "Node check (dlrover-run)",
+                                          "More options of torchrun and dlrover-run",
+                                          "About elastic-run"};
+  return kTitles[static_cast<std::size_t>(group)];
 }
 
 std::string long_spelling(const Flag& flag) { return "--" + std::string(flag.name); }

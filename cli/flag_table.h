@@ -187,7 +187,6 @@ enum class FlagGroup : unsigned char {
   kCompatibility,
   kAbout,
 };
-inline constexpr std::size_t kGroupCount = static_cast<std::size_t>(FlagGroup::kAbout) + 1;
 
 // Another flag, without which a flag on the command line has no meaning, and what is said where it is missing.
 struct Need {
@@ -198,10 +197,10 @@ struct Need {
 
 struct Flag {
   FlagId id = FlagId::kHelp;
-  std::string_view name = {};  // with dashes: "nproc-per-node"; all other spellings derive from it
-  char letter = 0;             // 'r' for -r, 0 for none
-  Family family = {};          // no default: each row says it
-  FlagGroup group = FlagGroup::kAbout;
+  std::string_view name = {};           // with dashes: "nproc-per-node"; all other spellings derive from it
+  char letter = 0;                      // 'r' for -r, 0 for none
+  Family family = {};                   // no default: each row says it
+  FlagGroup group = FlagGroup::kAbout;  // follows from its place in the table
   FlagKind kind = FlagKind::kText;
   FlagState state = FlagState::kWorks;
   bool repeats = false;    // each one adds a line to the value
@@ -212,7 +211,7 @@ struct Flag {
   std::optional<std::int64_t> most = {};
   std::optional<std::int64_t> above = {};           // bound of a kNumber, itself excluded
   bool has_variable = true;                         // PET_<DEST> is read
-  std::optional<std::string_view> by_default = {};  // the value as text; none: unset
+  std::optional<std::string_view> by_default = {};  // the value as text; none: unset; of a kSwitch "false"
   std::string_view metavar = {};                    // "N|MIN:MAX"; empty where none is needed
   std::string_view words = {};                      // "spawn|fork": all choices of a kChoice, words
                                                     // that are known for other kinds
