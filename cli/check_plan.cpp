@@ -1,4 +1,4 @@
-#include "cli/check_plan.h"
+#include "cli/plan_parts.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -53,7 +53,7 @@ Status plan_gpu_test(const ParsedFlags& flags, const Environment& environment, c
     origin = flags.origin_text(id);
   }
   plan.settings.check.gpus = count;
-  if (is_told) plan.entries.push_back({"GPUs to test", count == 0 ? "none" : format("{}", count), std::move(origin)});
+  if (is_told) plan.entry("GPUs to test", count == 0 ? "none" : format("{}", count), std::move(origin));
   return {};
 }
 
@@ -66,8 +66,8 @@ Status plan_tests(const ParsedFlags& flags, const Environment& environment, cons
                          .page = flags.text(FlagId::kHealthReport)};
   const std::string& accelerator = flags.text(FlagId::kAccelerator);
   if (accelerator != "cpu" && accelerator != flag_of(FlagId::kAccelerator).by_default) {
-    plan.warnings.push_back(format("{}: such devices are not tested; --network-check looks at the host and its network",
-                                   flags.input(FlagId::kAccelerator)));
+    plan.warn(format("{}: such devices are not tested; --network-check looks at the host and its network",
+                     flags.input(FlagId::kAccelerator)));
   }
   plan.settings.node.group = flags.text(FlagId::kNodeGroup);
   if (plan.settings.node.group.empty())
@@ -75,7 +75,7 @@ Status plan_tests(const ParsedFlags& flags, const Environment& environment, cons
   for (const FlagId id : {FlagId::kHealthHook, FlagId::kCheckProbe}) {
     const std::string_view command = flags.text(id);
     const char* name = id == FlagId::kHealthHook ? "health hook" : "check probe";
-    if (!command.empty()) plan.entries.push_back({name, printable(command, 4096), flags.origin_text(id)});
+    if (!command.empty()) plan.entry(name, printable(command, 4096), flags.origin_text(id));
   }
   if (Status status = plan_gpu_test(flags, environment, host, plan); !status) return status;
   if (Status status = check_file(flags, FlagId::kNcclLib, false, host); !status) return status;
@@ -101,8 +101,8 @@ Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const E
   } else {
     // dlrover-run, too, measures only what it checks.
     if (flags.on(FlagId::kCommPerfTest)) {
-      plan.warnings.push_back(format("{}: it is ignored without a check; add --network-check, or use --precheck=2",
-                                     flags.input(FlagId::kCommPerfTest)));
+      plan.warn(format("{}: it is ignored without a check; add --network-check, or use --precheck=2",
+                       flags.input(FlagId::kCommPerfTest)));
     }
     // A hang for which the links may be why asks for it, too.
     return flags.text(FlagId::kHang) == "restart" ? plan_tests(flags, environment, host, plan) : Status{};
@@ -114,15 +114,15 @@ Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const E
   const bool measures = flags.on(FlagId::kCommPerfTest) || flags.text(FlagId::kPrecheck) == "2";
   if (measures && checked.nodes.max == 1) {
     const FlagId asked = flags.on(FlagId::kCommPerfTest) ? FlagId::kCommPerfTest : FlagId::kPrecheck;
-    plan.warnings.push_back(format("{}: nothing is measured, as one node alone has no link", flags.input(asked)));
+    plan.warn(format("{}: nothing is measured, as one node alone has no link", flags.input(asked)));
   }
   check.measures_all = measures;
   check.only = flags.on(FlagId::kCheckOnly);
-  plan.entries.push_back({"check",
-                          format("{}{}{}", check.only ? "only the check runs" : policy,
-                                 check.excludes_stragglers ? "; stragglers are excluded" : "",
-                                 measures ? "; an all-gather of all nodes is measured" : ""),
-                          origin});
+  plan.entry("check",
+             format("{}{}{}", check.only ? "only the check runs" : policy,
+                    check.excludes_stragglers ? "; stragglers are excluded" : "",
+                    measures ? "; an all-gather of all nodes is measured" : ""),
+             origin);
   return plan_tests(flags, environment, host, plan);
 }
 

@@ -56,12 +56,6 @@ void name_variables(const Environment& environment, std::vector<std::string>& wa
 
 }  // namespace
 
-std::string Delegation::command_line() const {
-  std::vector<std::string> quoted;
-  for (const std::string& word : command) quoted.push_back(shell_quote(word));
-  return join(quoted, " ");
-}
-
 Result<std::optional<Delegation>> delegate(std::span<const std::string> arguments, const Environment& environment,
                                            const HostView& host) {
   const std::string wanted = elastic::lookup(environment, "ELASTIC_RUN_DELEGATE").value_or("");

@@ -17,9 +17,6 @@ struct Delegation {
   Environment environment;            // what torchrun gets
   std::vector<std::string> warnings;  // of what torchrun does not have
   bool only_told = false;             // --dry-run: the command is printed, and not executed
-
-  // The command, quoted for a shell.
-  std::string command_line() const;
 };
 
 // With ELASTIC_RUN_DELEGATE=torchrun, makes torchrun's command: the Python that the workers would have, with

@@ -1,6 +1,5 @@
 #include "cli/device_plan.h"
 
-#include <optional>
 #include <vector>
 
 #include "rendezvous/membership/training_port.h"
@@ -94,7 +93,7 @@ Status plan_training_port(const ParsedFlags& flags, const Environment& environme
   if (flags.text(FlagId::kAccelerator) != "ascend-npu") {
     if (flags.is_given(FlagId::kTrainingPort) &&
         flags.text(FlagId::kTrainingPort) != flag_of(FlagId::kTrainingPort).by_default.value_or("")) {
-      plan.warnings.push_back(
+      plan.warn(
           format("{} is only used with --accelerator=ascend-npu; it is ignored", flags.input(FlagId::kTrainingPort)));
     }
     return {};
@@ -115,10 +114,10 @@ Status plan_training_port(const ParsedFlags& flags, const Environment& environme
     return fail(input, format("HCCL needs {} ports from there on", membership::kTrainingPorts), remedy);
   }
   plan.settings.worker.training_port = static_cast<std::uint16_t>(start);
-  plan.entries.push_back({"HCCL's ports",
-                          format("the first {} free ones in a row from {} on{}", membership::kTrainingPorts, start,
-                                 plan.settings.rendezvous.alone ? "" : ", the same on all nodes"),
-                          std::move(origin)});
+  plan.entry("HCCL's ports",
+             format("the first {} free ones in a row from {} on{}", membership::kTrainingPorts, start,
+                    plan.settings.rendezvous.alone ? "" : ", the same on all nodes"),
+             std::move(origin));
   return {};
 }
 

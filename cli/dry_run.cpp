@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "cli/numa_plan.h"
+#include "cli/plan_parts.h"
 #include "cli/run/hang_variables.h"
 #include "rendezvous/membership/ranks.h"
 #include "src/base/check.h"
@@ -104,12 +104,6 @@ Json json_of(const numa::Placement& placement) {
       .set("memory_nodes", numbers(placement.nodes));
 }
 
-std::string command_text(const std::vector<std::string>& arguments) {
-  std::vector<std::string> quoted;
-  for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
-  return join(quoted, " ");
-}
-
 }  // namespace
 
 std::string dry_run_text(const LaunchPlan& plan) {
@@ -125,7 +119,7 @@ std::string dry_run_text(const LaunchPlan& plan) {
   }
   const int workers = plan.settings.node.local_world_size;
   for (int rank = 0; rank < workers; ++rank) {
-    out += format("\nlocal rank {}: {}\n", rank, command_text(command_of(plan.settings, rank).arguments));
+    out += format("\nlocal rank {}: {}\n", rank, run::command_text(command_of(plan.settings, rank).arguments));
     if (const auto& placements = plan.settings.placements; !placements.empty()) {
       out += format("  {}\n", text_of(placements.at(static_cast<std::size_t>(rank))));
     }

@@ -8,7 +8,6 @@
 #include "cli/lost_value.h"
 #include "health/progress/step_pattern.h"
 #include "rendezvous/events/event_commands.h"
-#include "src/base/check.h"
 #include "src/base/limits.h"
 #include "src/base/program_name.h"
 #include "src/base/signals.h"

@@ -1,13 +1,13 @@
 // generate_docs DIRECTORY: brings man/elastic-run.1 and the generated part of docs/command-line.md
 // below DIRECTORY up to date with the table of flags. scripts/generate-docs runs it on the source.
 
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 #include <string>
 
-#include "cli/man_page.h"
-#include "cli/reference_page.h"
+#include "cli/help.h"
+#include "src/base/read_file.h"
 #include "src/base/result.h"
 
 namespace {
@@ -16,14 +16,6 @@ using namespace elastic;
 
 constexpr std::string_view kBegin = "<!-- begin: made by scripts/generate-docs, do not edit -->\n";
 constexpr std::string_view kEnd = "<!-- end -->\n";
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) return fail("cannot read " + path, "it is not there, or not readable");
-  return text.str();
-}
 
 Status write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -48,8 +40,8 @@ Status generate(const std::string& directory) {
     return status;
   }
   const std::string path = directory + "/docs/command-line.md";
-  const Result<std::string> before = read_file(path);
-  if (!before) return std::unexpected(before.error());
+  const auto before = read_file(path, SIZE_MAX);
+  if (!before) return fail("cannot read " + path, "it is not there, or not readable");
   const Result<std::string> after = with_generated_part(*before, path);
   if (!after) return std::unexpected(after.error());
   return write_file(path, *after);

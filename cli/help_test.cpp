@@ -2,10 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/completion.h"
 #include "cli/flag_table.h"
-#include "cli/man_page.h"
-#include "cli/reference_page.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"
 

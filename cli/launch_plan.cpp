@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/check_plan.h"
 #include "cli/device_plan.h"
-#include "cli/numa_plan.h"
-#include "cli/output_plan.h"
-#include "cli/program.h"
+#include "cli/plan_parts.h"
 #include "cli/rendezvous_plan.h"
-#include "cli/warm_plan.h"
-#include "cli/watch_plan.h"
 #include "cli/wrap_rules.h"
 #include "src/base/address.h"
 #include "src/base/environment.h"
 #include "src/base/limits.h"
-#include "src/base/program_name.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 #include "src/output/lines/prefix.h"
@@ -78,9 +72,9 @@ class Planner {
 
   std::optional<std::string> variable(std::string_view name) const { return elastic::lookup(environment_, name); }
   void entry(std::string name, std::string value, std::string origin) {
-    plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
+    plan_.entry(std::move(name), std::move(value), std::move(origin));
   }
-  void warn(std::string text) { plan_.warnings.push_back(std::move(text)); }
+  void warn(std::string text) { plan_.warn(std::move(text)); }
   std::string run_id(bool standalone, std::string& origin);
 
   const ParsedFlags& flags_;

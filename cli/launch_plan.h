@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/detect/detect.h"
@@ -71,6 +72,11 @@ struct LaunchPlan {
   run::LaunchSettings settings;
   std::vector<PlanEntry> entries;
   std::vector<std::string> warnings;  // to be printed before the launch, one a line
+
+  void entry(std::string name, std::string value, std::string origin) {
+    entries.push_back({std::move(name), std::move(value), std::move(origin)});
+  }
+  void warn(std::string text) { warnings.push_back(std::move(text)); }
 };
 
 // Settles every value from flags, environment and host. Starts nothing, changes nothing. Fails on

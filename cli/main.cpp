@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/completion.h"
 #include "cli/delegate.h"
 #include "cli/detect/detect.h"
 #include "cli/dry_run.h"
@@ -21,14 +20,8 @@
 #include "cli/parse.h"
 #include "cli/rendezvous_plan.h"
 #include "cli/request_plan.h"
-#include "cli/run/coordinator_only.h"
+#include "cli/run/commands.h"
 #include "cli/run/launch.h"
-#include "cli/run/order_only.h"
-#include "cli/run/replay_only.h"
-#include "cli/run/report_only.h"
-#include "cli/run/stacks_only.h"
-#include "cli/run/status_only.h"
-#include "cli/run/store_only.h"
 #include "cli/run/worker_environment.h"
 #include "health/evidence_reader/reader_process.h"
 #include "health/probe/probe_process.h"
@@ -105,9 +98,10 @@ bool prints_torch_events(const Environment& environment) {
   return !level || *level <= log::Level::kInfo;
 }
 
-int serve_coordinator(const cli::ParsedFlags& flags, const Environment& environment) {
-  const auto rendezvous = cli::plan_coordinator_only(flags, environment, cli::ThisHost());
-  return rendezvous ? run::serve_coordinator(*rendezvous) : refuse(rendezvous.error());
+// Carries out what has been planned, or says why it could not be.
+template <class Planned>
+int carry_out(const Result<Planned>& planned, int (*act)(const Planned&)) {
+  return planned ? act(*planned) : refuse(planned.error());
 }
 
 int print_report(const cli::ParsedFlags& flags) {
@@ -117,31 +111,9 @@ int print_report(const cli::ParsedFlags& flags) {
   return run::print_report(directories, flags.text(cli::FlagId::kHtml));
 }
 
-int print_status(const cli::ParsedFlags& flags, const Environment& environment) {
-  const auto request = cli::plan_status(flags, environment, cli::ThisHost());
-  return request ? run::print_status(*request) : refuse(request.error());
-}
-
-int print_stacks(const cli::ParsedFlags& flags, const Environment& environment,
-                 const process::InheritedState& inherited) {
-  const auto request = cli::plan_stacks(flags, environment, cli::ThisHost());
-  return request ? run::print_stacks(*request, inherited) : refuse(request.error());
-}
-
-int give_order(const cli::ParsedFlags& flags, const Environment& environment) {
-  const auto request = cli::plan_order(flags, environment, cli::ThisHost());
-  return request ? run::give_order(*request) : refuse(request.error());
-}
-
-int print_status_key(const cli::ParsedFlags& flags, const Environment& environment) {
-  const auto key = cli::plan_status_key(flags, environment, cli::ThisHost());
-  return key ? print(*key + "\n") : refuse(key.error());
-}
-
-int run_job(cli::ParsedFlags flags, const Environment& environment, const process::InheritedState& inherited,
-            const run::ProcessTitle& title) {
+int run_job(cli::ParsedFlags flags, const Environment& environment, const cli::HostView& host,
+            const process::InheritedState& inherited, const run::ProcessTitle& title) {
   if (const Status set = set_up_patience(environment); !set) return refuse_job(set.error(), environment);
-  const cli::ThisHost host;
   const auto detected = cli::detect::detect(
       flags, [&](const std::string& name) { return elastic::lookup(environment, name); },
       [&](const std::string& path) { return host.read_file(path, kHostsBytes).value_or(""); });
@@ -154,7 +126,7 @@ int run_job(cli::ParsedFlags flags, const Environment& environment, const proces
   for (const std::string& warning : plan->warnings) log::warning("launch_plan", warning);
   if (flags.is_set(cli::FlagId::kDryRun)) {
     if (!plan->settings.rendezvous.alone) {
-      plan->entries.push_back({"coordinator", transport::who_hosts(plan->settings.rendezvous), "the endpoint"});
+      plan->entry("coordinator", transport::who_hosts(plan->settings.rendezvous), "the endpoint");
     }
     const bool json = flags.text(cli::FlagId::kDryRun) == "json";
     return print(json ? cli::dry_run_json(*plan, flags) : cli::dry_run_text(*plan));
@@ -175,9 +147,9 @@ void let_background_write() {
 
 // Becomes torchrun, before anything is started.
 int hand_over_to_torchrun(const cli::Delegation& delegation, const process::InheritedState& inherited) {
-  if (delegation.only_told) return print(delegation.command_line() + "\n");
+  if (delegation.only_told) return print(run::command_text(delegation.command) + "\n");
   for (const std::string& warning : delegation.warnings) log::warning("delegate", warning);
-  log::answer("delegate", format("delegating to torchrun: {}", delegation.command_line()));
+  log::answer("delegate", format("delegating to torchrun: {}", run::command_text(delegation.command)));
   const std::vector<std::string>& command = delegation.command;
   return refuse(process::become_program(command.front(), command, delegation.environment, inherited));
 }
@@ -216,7 +188,8 @@ int main(int argc, char** argv) {
     return evidence::run_evidence_process(environment);
   }
 
-  const auto delegation = cli::delegate(arguments, environment, cli::ThisHost());
+  const cli::ThisHost host;
+  const auto delegation = cli::delegate(arguments, environment, host);
   if (!delegation) return refuse_job(delegation.error(), environment);
   if (*delegation) return hand_over_to_torchrun(**delegation, inherited);
 
@@ -242,14 +215,21 @@ int main(int argc, char** argv) {
   }
   switch (flags->mode) {
     case Mode::kStoreOnly: return run::serve_store(static_cast<std::uint16_t>(flags->integer(cli::FlagId::kPort)));
-    case Mode::kCoordinatorOnly: return serve_coordinator(*flags, environment);
+    case Mode::kCoordinatorOnly:
+      return carry_out(cli::plan_coordinator_only(*flags, environment, host), run::serve_coordinator);
     case Mode::kReport: return print_report(*flags);
     case Mode::kReplay: return run::print_replay(flags->text(cli::FlagId::kReplay));
-    case Mode::kStatus: return print_status(*flags, environment);
-    case Mode::kStacks: return print_stacks(*flags, environment, inherited);
+    case Mode::kStatus: return carry_out(cli::plan_status(*flags, environment, host), run::print_status);
+    case Mode::kStacks: {
+      const auto request = cli::plan_stacks(*flags, environment, host);
+      return request ? run::print_stacks(*request, inherited) : refuse(request.error());
+    }
     case Mode::kDrain:
-    case Mode::kStop: return give_order(*flags, environment);
-    case Mode::kStatusKey: return print_status_key(*flags, environment);
-    default: return run_job(*flags, environment, inherited, title_of(argc, argv));
+    case Mode::kStop: return carry_out(cli::plan_order(*flags, environment, host), run::give_order);
+    case Mode::kStatusKey: {
+      const auto key = cli::plan_status_key(*flags, environment, host);
+      return key ? print(*key + "\n") : refuse(key.error());
+    }
+    default: return run_job(*flags, environment, host, inherited, title_of(argc, argv));
   }
 }

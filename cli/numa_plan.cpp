@@ -1,10 +1,8 @@
-#include "cli/numa_plan.h"
+#include "cli/plan_parts.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "src/base/text.h"
@@ -44,12 +42,12 @@ void plan_numa(const ParsedFlags& flags, const Environment& environment, const H
   const std::string& mode = flags.text(FlagId::kNumaBinding);
   const bool binds_memory = flags.on(FlagId::kNumaAffinity);
   if (!binds_memory && flags.is_given(FlagId::kMembindPolicy)) {
-    plan.warnings.push_back(format("{}: it is only used with --numa-affinity", flags.input(FlagId::kMembindPolicy)));
+    plan.warn(format("{}: it is only used with --numa-affinity", flags.input(FlagId::kMembindPolicy)));
   }
   if (mode.empty() && !binds_memory) return;
   if (const std::string& policy = flags.text(FlagId::kMembindPolicy);
       binds_memory && memory_of(policy) == numa::Memory::kAny && policy != "none") {
-    plan.warnings.push_back(
+    plan.warn(
         format("{}: it is none of bind, preferred and none, and binds no memory", flags.input(FlagId::kMembindPolicy)));
   }
   const numa::Request request{
@@ -58,13 +56,13 @@ void plan_numa(const ParsedFlags& flags, const Environment& environment, const H
   const numa::Topology topology = host.numa_topology(request.mode, elastic::lookup(environment, "CUDA_VISIBLE_DEVICES"),
                                                      elastic::lookup(environment, "CUDA_DEVICE_ORDER"));
   const FlagId asked = mode.empty() ? FlagId::kNumaAffinity : FlagId::kNumaBinding;
-  plan.entries.push_back({"NUMA binding",
-                          format("{}, {}", mode.empty() ? "node" : mode,
-                                 topology.gpus.empty() ? "by local rank (no NVIDIA GPU is visible)" : "by GPU"),
-                          flags.origin_text(asked)});
+  plan.entry("NUMA binding",
+             format("{}, {}", mode.empty() ? "node" : mode,
+                    topology.gpus.empty() ? "by local rank (no NVIDIA GPU is visible)" : "by GPU"),
+             flags.origin_text(asked));
   plan.settings.placements = numa::place_workers(topology, request, plan.settings.node.local_world_size);
   std::string warning = warning_about(plan.settings.placements);
-  if (!warning.empty()) plan.warnings.push_back(format("{}: {}", flags.input(asked), warning));
+  if (!warning.empty()) plan.warn(format("{}: {}", flags.input(asked), warning));
 }
 
 std::string text_of(const numa::Placement& placement) {

@@ -1,4 +1,4 @@
-#include "cli/numa_plan.h"
+#include "cli/plan_parts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cli/output_plan.h"
+#include "cli/plan_parts.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/command_words.h"
 #include "cli/path_search.h"
 #include "src/base/program_name.h"
 #include "src/base/text.h"

@@ -1,4 +1,4 @@
-#include "cli/reference_page.h"
+#include "cli/help.h"
 
 #include "cli/flag_prose.h"
 #include "cli/flag_table.h"

@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/job_secret.h"
+#include "cli/flag_checks.h"
 #include "cli/limits.h"
+#include "cli/run/worker_environment.h"
 #include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
@@ -81,7 +82,7 @@ class RendezvousPlanner {
     return seconds ? *seconds * kSecond : otherwise;
   }
   void entry(std::string name, std::string value, std::string origin) {
-    plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
+    plan_.entry(std::move(name), std::move(value), std::move(origin));
   }
 
   const ParsedFlags& flags_;
@@ -125,8 +126,8 @@ Status RendezvousPlanner::plan_endpoint() {
   rendezvous.is_default = !flags_.is_known(named_by);
   std::string origin = flags_.origin_text(named_by);
   if (checked_.endpoint_is_master && !is_static()) {
-    plan_.warnings.push_back(format("{}: nodes meet there, at port {}, as --rdzv-endpoint is not given",
-                                    flags_.input(FlagId::kMasterAddr), rendezvous.port));
+    plan_.warn(format("{}: nodes meet there, at port {}, as --rdzv-endpoint is not given",
+                      flags_.input(FlagId::kMasterAddr), rendezvous.port));
   }
   if (rendezvous.is_default && !is_static()) {
     if (const auto master = variable("DLROVER_MASTER_ADDR"); master && !master->empty()) {
@@ -465,6 +466,26 @@ Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFla
   auto secret = find_job_secret(checked.rdzv_conf, flags, environment, host);
   if (!secret) return std::unexpected(std::move(secret.error()));
   return std::move(secret->text);
+}
+
+Result<JobSecret> find_job_secret(const RdzvConf& conf, const ParsedFlags& flags, const Environment& environment,
+                                  const HostView& host) {
+  const std::string* file = conf.find("token_file");
+  if (file == nullptr) {
+    return JobSecret{elastic::lookup(environment, run::kSecretVariable).value_or(""),
+                     format("environment: {}", run::kSecretVariable)};
+  }
+  const auto text = host.read_file(*file, limits::kAgentSecretBytes);
+  if (!text) {
+    return fail(flags.input(FlagId::kRdzvConf), format("token_file={}: {}", printable(*file), text.error().reason),
+                "name a file that holds the job's secret");
+  }
+  std::string secret(trim(*text));
+  if (secret.empty()) {
+    return fail(flags.input(FlagId::kRdzvConf), format("token_file={} is empty", printable(*file)),
+                "write the job's secret into it");
+  }
+  return JobSecret{std::move(secret), format("file {}", printable(*file))};
 }
 
 }  // namespace elastic::cli

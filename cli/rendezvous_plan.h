@@ -1,11 +1,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "cli/flag_checks.h"
 #include "cli/launch_plan.h"
 #include "cli/parse.h"
+#include "cli/rdzv_conf.h"
 #include "cli/run/launch_settings.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"
@@ -29,5 +29,15 @@ Result<transport::RendezvousSettings> plan_coordinator_only(const ParsedFlags& f
 // The secret of a job of one node, which guards its status: from token_file or the variable; empty where it has none.
 Result<std::string> plan_secret_alone(const ParsedFlags& flags, const CheckedFlags& checked,
                                       const Environment& environment, const HostView& host);
+
+struct JobSecret {
+  std::string text;    // empty: the job has none
+  std::string origin;  // "file /run/token", for --dry-run
+};
+
+// The job's secret, from token_file of --rdzv-conf, else from ELASTIC_RUN_TOKEN. Fails, with the input, the reason and
+// the remedy, where the file cannot be read or is empty.
+Result<JobSecret> find_job_secret(const RdzvConf& conf, const ParsedFlags& flags, const Environment& environment,
+                                  const HostView& host);
 
 }  // namespace elastic::cli

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cli/flag_checks.h"
-#include "cli/job_secret.h"
+#include "cli/rendezvous_plan.h"
 #include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/rendezvous_settings.h"
 #include "src/base/text.h"

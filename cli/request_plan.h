@@ -4,9 +4,7 @@
 
 #include "cli/host_view.h"
 #include "cli/parse.h"
-#include "cli/run/order_only.h"
-#include "cli/run/stacks_request.h"
-#include "cli/run/status_only.h"
+#include "cli/run/commands.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"
 

@@ -1,4 +1,4 @@
-#include "cli/warm_plan.h"
+#include "cli/plan_parts.h"
 
 #include <string>
 
@@ -36,9 +36,8 @@ void plan_warm(const ParsedFlags& flags, const CheckedFlags& checked, const Work
   warm.rules.after_ms = static_cast<std::int64_t>(flags.number(FlagId::kWarmAfter) * 1000);
   warm.rules.wanted = flags.text(FlagId::kWarmImport);
   warm.rules.never = why_never(flags, checked, program);
-  plan.entries.push_back({"warm workers",
-                          warm.rules.never.empty() ? mode : format("{}, but {}", mode, warm.rules.never),
-                          flags.origin_text(FlagId::kWarmWorkers)});
+  plan.entry("warm workers", warm.rules.never.empty() ? mode : format("{}, but {}", mode, warm.rules.never),
+             flags.origin_text(FlagId::kWarmWorkers));
   if (!warm.rules.never.empty()) return;
   warm.is_module = checked.module;
   warm.target = program.arguments.at(program.script);

@@ -1,4 +1,4 @@
-#include "cli/watch_plan.h"
+#include "cli/plan_parts.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -105,9 +105,9 @@ class WatchPlanner {
   }
   bool is_set(std::string_view name) const { return lookup(environment_, name).has_value(); }
   void entry(std::string name, std::string value, std::string origin) {
-    plan_.entries.push_back({std::move(name), std::move(value), std::move(origin)});
+    plan_.entry(std::move(name), std::move(value), std::move(origin));
   }
-  void warn(std::string text) { plan_.warnings.push_back(std::move(text)); }
+  void warn(std::string text) { plan_.warn(std::move(text)); }
 
   const ParsedFlags& flags_;
   const CheckedFlags& checked_;

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "cli/command_words.h"
 #include "cli/path_search.h"
 #include "src/base/text.h"
 
@@ -76,7 +75,7 @@ Status plan_wrap(const ParsedFlags& flags, const Environment& environment, const
   auto rules = read_wrap_rules(text, flags.input(FlagId::kWrap), environment, host);
   if (!rules) return std::unexpected(std::move(rules.error()));
   for (const std::string& line : split(text, '\n')) {
-    plan.entries.push_back({"wrap", printable(line, 4096), flags.origin_text(FlagId::kWrap)});
+    plan.entry("wrap", printable(line, 4096), flags.origin_text(FlagId::kWrap));
   }
   plan.settings.wrap = std::move(*rules);
   return {};

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/detect/kubernetes.h"
-#include "cli/detect/slurm.h"
+#include "cli/detect/systems.h"
 #include "cli/flag_checks.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"

@@ -1,4 +1,4 @@
-#include "cli/detect/host_list.h"
+#include "cli/detect/systems.h"
 
 #include <doctest/doctest.h>
 

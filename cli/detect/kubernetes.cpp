@@ -1,4 +1,4 @@
-#include "cli/detect/kubernetes.h"
+#include "cli/detect/systems.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "cli/detect/slurm.h"
+#include "cli/detect/systems.h"
 
 #include <doctest/doctest.h>
 

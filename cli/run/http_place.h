@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/base/text.h"
+#include "src/base/address.h"
 
 namespace elastic::run {
 
@@ -14,9 +14,7 @@ struct HttpPlace {
   std::string host;  // a name or a numeric address
   std::uint16_t port = 0;
   // "host0:29400", "[::1]:29400"
-  std::string text() const {
-    return host.contains(':') ? format("[{}]:{}", host, port) : format("{}:{}", printable(host), port);
-  }
+  std::string text() const { return with_port(host, port); }
   bool operator==(const HttpPlace&) const = default;
 };
 

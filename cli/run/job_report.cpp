@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "cli/run/whole_file.h"
+#include "cli/run/worker_environment.h"
 #include "rendezvous/protocol/limits.h"
 #include "src/base/log.h"
 #include "src/base/read_file.h"
@@ -39,12 +40,6 @@ constexpr std::size_t kFailuresOfARound = 4;
 // How long the log directory may stand still when the report is written, so that all is over within 2 s.
 constexpr std::int64_t kFilesPatienceMs = 1200;
 static_assert(kRounds <= report::kJsonRounds && kFailuresOfARound <= report::kJsonFailuresOfARound);
-
-std::string command_text(const std::vector<std::string>& arguments) {
-  std::vector<std::string> quoted;
-  for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
-  return join(quoted, " ");
-}
 
 // Returns what went wrong; empty if nothing did.
 std::string write_for_parent(const std::string& parent_error_file, const std::string& text) {

@@ -1,4 +1,4 @@
-#include "cli/run/order_only.h"
+#include "cli/run/commands.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/run/log_host.h"
 #include "cli/run/output_settings.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/waiting.h"
@@ -14,10 +14,45 @@
 #include "src/net/side_thread.h"
 #include "src/output/console_writer.h"
 #include "src/output/lines/stream_plan.h"
+#include "src/output/log_files.h"
 #include "src/output/pump.h"
 #include "src/output/status_drawer.h"
 
 namespace elastic::run {
+
+// The log directory of a run. A side thread does all work on it, for it may be on a file system that hangs.
+class LogHost {
+ public:
+  struct Handlers {
+    std::function<void(protocol::RoundNumber, output::RoundFiles)> on_opened;
+    std::function<void(protocol::RoundNumber, std::string reason)> on_failed;
+  };
+
+  // `directory` may be null: then nothing is kept. The thread outlives the LogHost.
+  LogHost(net::Loop& loop, net::SideThread& thread, std::shared_ptr<output::RunDirectory> directory, Handlers handlers);
+
+  // Makes the directories and files of a round's workers. A failure is passed to on_failed only for the first round,
+  // and if the user has named the directory; otherwise the job runs without logs.
+  void open(protocol::RoundNumber round, int restart_count, output::WantedFiles wanted);
+  // Makes directories in advance, for a round that may follow.
+  void prepare(int workers);
+  // From now on no logs are kept, because the directory does not respond.
+  void give_up();
+
+  // The attempt that was opened last.
+  const output::Attempt& attempt() const { return attempt_; }
+  bool is_kept() const { return directory_ != nullptr; }
+  // Files of the round that was opened last; empty if nothing is kept.
+  std::string rank_file(int local_rank, std::string_view name) const;
+  std::string filtered_file(std::string_view stream) const;
+
+ private:
+  net::SideThread& thread_;
+  std::shared_ptr<output::RunDirectory> directory_;
+  Handlers handlers_;
+  output::Attempt attempt_{.restart_count = -1};
+  net::ReadWatch done_watch_;
+};
 
 // The end of what one worker has written to stderr.
 struct WorkerStderr {

@@ -1,4 +1,4 @@
-#include "cli/run/replay_only.h"
+#include "cli/run/commands.h"
 
 #include <fcntl.h>
 #include <unistd.h>

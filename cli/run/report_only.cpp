@@ -1,4 +1,4 @@
-#include "cli/run/report_only.h"
+#include "cli/run/commands.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

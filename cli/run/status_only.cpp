@@ -1,4 +1,4 @@
-#include "cli/run/status_only.h"
+#include "cli/run/commands.h"
 
 #include <signal.h>
 #include <sys/ioctl.h>

@@ -60,7 +60,7 @@ PURE = [
     "rendezvous/store/codec", "rendezvous/store/keyspace",
     "cli/flag_table", "cli/argv_normalizer", "cli/parse", "cli/flag_checks", "cli/rdzv_conf",
     "cli/device_plan", "cli/launch_plan", "cli/path_search", "cli/program", "cli/python_choice", "cli/detect",
-    "cli/run/final_status", "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/numa_plan", "cli/command_words",
+    "cli/run/final_status", "cli/run/hang_signs", "cli/run/worker_environment", "cli/run/wrap", "cli/wrap_rules", "cli/warm_plan", "cli/numa_plan",
     "health/check",
     "health/judge",
     "health/evidence",

@@ -26,7 +26,7 @@ ELSEWHERE = {
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']
 FIELD_FILES = ["rendezvous/events/node_event_log.cpp", "cli/run/log_writer.cpp", "cli/run/check_reporter.cpp",
-               "cli/run/events_file.cpp", "cli/run/hang_reporter.cpp", "cli/run/file_timers.cpp", "cli/run/tuning_host.cpp", "rendezvous/events/event_line.cpp", "cli/run/launch.cpp",
+               "cli/run/event_stream.cpp", "cli/run/hang_reporter.cpp", "cli/run/file_timers.cpp", "cli/run/tuning_host.cpp", "rendezvous/events/event_line.cpp", "cli/run/launch.cpp",
                "rendezvous/transport/discovery.cpp", "rendezvous/transport/coordinator_server.cpp", "rendezvous/coordinator/coordinator_notes.cpp",
                "rendezvous/events/event_commands.cpp"]
 
