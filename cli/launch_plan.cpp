@@ -12,7 +12,7 @@
 #include "src/base/limits.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
-#include "src/output/lines/prefix.h"
+#include "src/output/lines/line_assembler.h"
 
 namespace elastic::cli {
 namespace {

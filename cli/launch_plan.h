@@ -13,7 +13,6 @@
 #include "src/base/environment.h"
 #include "src/base/result.h"
 #include "src/numa/binding.h"
-#include "src/numa/topology.h"
 
 namespace elastic::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/text.h"
-#include "src/numa/warnings.h"
+#include "src/numa/binding.h"
 
 namespace elastic::cli {
 namespace {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/numa/binding.h"
-#include "src/numa/warnings.h"
 #include "src/process/spawn.h"
 
 namespace elastic::run {

@@ -13,7 +13,6 @@
 #include "cli/run/fifo.h"
 #include "cli/run/launch_settings.h"
 #include "cli/run/stacks_collector.h"
-#include "health/timers/timer_lines.h"
 #include "health/timers/timer_table.h"
 #include "src/base/environment.h"
 #include "src/base/result.h"

@@ -8,7 +8,7 @@
 
 #include "cli/run/worker_environment.h"
 #include "health/evidence/store_waiters.h"
-#include "health/hang/late_dumps.h"
+#include "health/hang/hang_facts.h"
 #include "src/base/read_file.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"

@@ -24,11 +24,11 @@
 #include "src/output/write_all.h"
 #include "src/process/clock.h"
 #include "src/report/crash.h"
-#include "src/report/details.h"
 #include "src/report/error_file.h"
 #include "src/report/failure_json.h"
-#include "src/report/first_error.h"
 #include "src/report/likely_cause.h"
+#include "src/report/merge.h"
+#include "src/report/root_cause.h"
 #include "src/report/short_report.h"
 
 namespace elastic::run {

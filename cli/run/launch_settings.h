@@ -15,7 +15,7 @@
 #include "rendezvous/store/store_settings.h"
 #include "rendezvous/transport/rendezvous_settings.h"
 #include "src/numa/binding.h"
-#include "src/warm/warm_launch.h"
+#include "src/warm/warm_rules.h"
 
 namespace elastic::run {
 

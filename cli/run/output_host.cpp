@@ -11,7 +11,7 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
-#include "src/output/lines/prefix.h"
+#include "src/output/lines/line_assembler.h"
 #include "src/output/terminal.h"
 
 namespace elastic::run {

@@ -8,7 +8,7 @@
 
 #include "health/gpu/gpu_versions.h"
 #include "health/host/judge_host.h"
-#include "health/judge/gpu_failures.h"
+#include "health/judge/judge.h"
 #include "health/messages/messages.h"
 #include "src/base/text.h"
 

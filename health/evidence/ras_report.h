@@ -91,4 +91,8 @@ struct RasReport {
 // the status of a missing rank; it is read all the same.
 Result<RasReport> read_ras_report(std::string_view text);
 
+// Reads what VERBOSE STATUS answers without JSON (NCCL 2.24 and later): which processes and ranks are missing, and of
+// communicators whose ranks differ what some of their ranks have launched. Fails if the text is no such report.
+Result<RasReport> read_ras_text(std::string_view text);
+
 }  // namespace elastic::evidence

@@ -1,4 +1,4 @@
-#include "health/evidence/ras_text.h"
+#include "health/evidence/ras_report.h"
 
 #include <doctest/doctest.h>
 

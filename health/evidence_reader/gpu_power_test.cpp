@@ -1,4 +1,4 @@
-#include "health/evidence_reader/gpu_power.h"
+#include "health/evidence_reader/gpu_evidence.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include "health/host/system_files.h"
 #include "health/probe/probe_process.h"
 #include "src/base/text.h"
-#include "src/process/cgroup_place.h"
+#include "src/process/cgroup.h"
 
 namespace elastic::evidence {
 namespace {

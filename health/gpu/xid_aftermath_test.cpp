@@ -1,4 +1,4 @@
-#include "health/gpu/xid_aftermath.h"
+#include "health/gpu/judge_gpu.h"
 
 #include <doctest/doctest.h>
 

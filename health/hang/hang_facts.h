@@ -242,4 +242,13 @@ NodeFacts within_bounds(NodeFacts facts, std::int32_t world_size);
 // A number that equal sizes and types have in common, for GroupFact::digest; never 0.
 std::uint32_t digest_of(std::string_view sizes_and_types);
 
+// Flight recorders that nobody could ask, and that can be had all the same when a hang ends its round: by the key
+// /exception_dump in the worker store. PyTorch's NCCL engine of up to torch 2.14 looks for it every second, dumps, and
+// ends the process some minutes later, so that the key is for rounds that are over.
+
+// The recorder of this rank was not had, and can be by the key.
+bool can_still_dump(const RankFacts& rank);
+// The key is worth being set: a rank can still dump, and a node of ours has the worker store.
+bool want_dump_key(const JobFacts& facts);
+
 }  // namespace elastic::hang

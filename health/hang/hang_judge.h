@@ -33,4 +33,10 @@ std::span<const HangRule> hang_rules();
 // evidence that is there, the verdict is the last rule's: unknown.
 HangVerdict judge(const HangPicture& picture, const JudgeSettings& settings = {});
 
+// Whether a job that shows no progress does something all the same, by the two looks at its stacks: most of the ranks
+// that wait in a collective, or for storage, stand elsewhere than before; or no rank waits, and most stand elsewhere or
+// compute. An evaluation that prints nothing is such a job. Ranks of which two stacks are not known say nothing, but
+// that they wait where they do so by the numbers of their collectives.
+bool is_moving(const HangPicture& picture);
+
 }  // namespace elastic::hang

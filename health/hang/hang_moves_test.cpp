@@ -1,4 +1,4 @@
-#include "health/hang/hang_moves.h"
+#include "health/hang/hang_judge.h"
 
 #include <doctest/doctest.h>
 

@@ -73,7 +73,7 @@ struct Collected {};
 // The verdict is known.
 struct Judged {
   bool is_storage = false;  // rule 2
-  bool is_moving = false;   // the job does something all the same (hang_moves.h), and nothing else speaks for itself
+  bool is_moving = false;   // the job does something all the same (hang_judge.h), and nothing else speaks for itself
   bool continues = false;   // workers are stopped, and are sent SIGCONT: the verdict is not told yet
 };
 struct Tick {};

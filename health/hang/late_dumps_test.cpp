@@ -1,4 +1,4 @@
-#include "health/hang/late_dumps.h"
+#include "health/hang/hang_facts.h"
 
 #include <doctest/doctest.h>
 

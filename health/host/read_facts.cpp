@@ -10,8 +10,7 @@
 #include "health/host/read_infiniband.h"
 #include "health/host/system_files.h"
 #include "src/base/text.h"
-#include "src/process/cgroup_place.h"
-#include "src/process/cpu_quota.h"
+#include "src/process/cgroup.h"
 
 namespace elastic::health {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "health/host/system_files.h"
 #include "src/base/text.h"
-#include "src/process/cgroup_place.h"
+#include "src/process/cgroup.h"
 
 namespace elastic::health {
 namespace {

@@ -1,4 +1,4 @@
-#include "health/judge/gpu_failures.h"
+#include "health/judge/judge.h"
 
 #include <doctest/doctest.h>
 

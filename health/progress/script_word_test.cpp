@@ -1,4 +1,4 @@
-#include "health/progress/script_word.h"
+#include "health/progress/step_line.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "health/progress/step_rate.h"
+#include "health/progress/rank_progress.h"
 
 #include <doctest/doctest.h>
 

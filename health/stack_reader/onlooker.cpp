@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "health/stacks/kernel_state.h"
 #include "health/stacks/python_stacks.h"
@@ -80,6 +79,17 @@ ThreadLook look_at_thread(int pid, PythonThread&& thread) {
 }
 
 }  // namespace
+
+bool DescriptorMemory::read(std::uint64_t address, std::span<std::uint8_t> out) {
+  while (!out.empty()) {
+    const ssize_t count = pread(file_.get(), out.data(), out.size(), static_cast<off_t>(address));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    out = out.subspan(static_cast<std::size_t>(count));
+    address += static_cast<std::uint64_t>(count);
+  }
+  return true;
+}
 
 ProcessLook Onlooker::kernel_look(int pid) {
   ProcessLook look{.pid = pid};

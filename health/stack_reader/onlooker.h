@@ -1,16 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
-#include "health/stack_reader/descriptor_memory.h"
 #include "health/stacks/elf_file.h"
 #include "health/stacks/look.h"
 #include "health/stacks/mappings.h"
+#include "health/stacks/memory.h"
 #include "src/base/unique_fd.h"
 
 namespace elastic::stacks {
+
+// The bytes of a file by their place, of /proc/PID/mem those of the process.
+class DescriptorMemory : public Memory {
+ public:
+  explicit DescriptorMemory(UniqueFd file) : file_(std::move(file)) {}
+
+  bool read(std::uint64_t address, std::span<std::uint8_t> out) override;
+  explicit operator bool() const { return static_cast<bool>(file_); }
+
+ private:
+  UniqueFd file_;
+};
 
 // Looks at processes of this host without stopping them. Every call may take for ever where a thread of the process
 // holds its memory's lock and waits for a device: see reader_process.h.

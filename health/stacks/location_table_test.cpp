@@ -1,4 +1,4 @@
-#include "health/stacks/location_table.h"
+#include "health/stacks/python_stacks.h"
 
 #include <doctest/doctest.h>
 

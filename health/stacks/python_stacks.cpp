@@ -7,12 +7,68 @@
 #include <utility>
 
 #include "health/stacks/layout.h"
-#include "health/stacks/location_table.h"
-#include "health/stacks/python_text.h"
 #include "src/base/text.h"
 
 namespace elastic::stacks {
 namespace {
+
+// Bytes that were no UTF-8 stand in Python's paths as these (os.fsdecode).
+constexpr std::uint32_t kFirstEscape = 0xDC80;
+constexpr std::uint32_t kLastEscape = 0xDCFF;
+
+void append_utf8(std::string& out, std::uint32_t point) {
+  const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
+  const bool is_surrogate = point >= 0xD800 && point < 0xE000;
+  if (point >= kFirstEscape && point <= kLastEscape) return put(point & 0xFF);
+  if (is_surrogate || point > 0x10FFFF) point = 0xFFFD;
+  if (point < 0x80) return put(point);
+  if (point < 0x800) {
+    put(0xC0 | point >> 6);
+  } else {
+    if (point < 0x10000) {
+      put(0xE0 | point >> 12);
+    } else {
+      put(0xF0 | point >> 18);
+      put(0x80 | (point >> 12 & 0x3F));
+    }
+    put(0x80 | (point >> 6 & 0x3F));
+  }
+  put(0x80 | (point & 0x3F));
+}
+
+std::uint32_t point_at(std::span<const std::uint8_t> data, std::size_t index, std::size_t width) {
+  if (width == 1) return data[index];
+  if (width == 2) return number_in<std::uint16_t>(data, index * width);
+  return number_in<std::uint32_t>(data, index * width);
+}
+
+// Which end of a text that is too long is kept.
+enum class Kept : unsigned char { kBegin, kEnd };
+
+// A str of CPython as UTF-8 that is fit for a screen, at most about `most` characters of it; "..." stands for the rest.
+// Empty where it cannot be read, or is none.
+std::string python_text(Memory& memory, const Layout& layout, std::uint64_t address, std::size_t most, Kept kept) {
+  if (!may_be_object(address)) return {};
+  const auto length = number_at<std::uint64_t>(memory, address + layout.text_length);
+  const auto state = number_at<std::uint32_t>(memory, address + layout.text_state);
+  constexpr std::uint64_t kMostLength = 1 << 20;  // a longer one is none that names something
+  if (!length || !state || *length > kMostLength) return {};
+  const std::size_t width = *state >> 2 & 7;
+  const bool is_compact = (*state >> 5 & 1) != 0;
+  const bool is_ascii = (*state >> 6 & 1) != 0;
+  if (!is_compact || (width != 1 && width != 2 && width != 4)) return {};
+  const std::size_t count = *length < most ? static_cast<std::size_t>(*length) : most;
+  const std::uint64_t skipped = kept == Kept::kEnd ? *length - count : 0;
+  std::vector<std::uint8_t> data(count * width);
+  const std::uint64_t begin = address + (is_ascii ? layout.text_ascii : layout.text_other);
+  if (!memory.read(begin + skipped * width, data)) return {};
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) append_utf8(text, point_at(data, i, width));
+  // Each character is at most four bytes, and a byte becomes at most four.
+  std::string shown = printable(text, most * 16);
+  if (count == *length) return shown;
+  return kept == Kept::kEnd ? "..." + shown : shown + "...";
+}
 
 constexpr int kTries = 3;
 constexpr std::size_t kMostInterpreters = 16;
@@ -165,6 +221,44 @@ class Reader {
   std::size_t frames_ = 0;
 };
 
+constexpr int kMostLine = 1 << 30;
+
+// Reads the numbers of one entry: six bits a byte, the lowest first, and another byte follows where bit 6 is set.
+class Numbers {
+ public:
+  explicit Numbers(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+  // Its lowest bit is the sign. Nothing where the table ends within it, or it has more than 32 bits.
+  std::optional<std::int64_t> signed_number() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift <= 30; shift += 6) {
+      if (bytes_.empty()) return {};
+      const std::uint8_t byte = bytes_.front();
+      bytes_ = bytes_.subspan(1);
+      value |= std::uint64_t{byte & 0x3FU} << shift;
+      if ((byte & 0x40) != 0) continue;
+      const auto size = static_cast<std::int64_t>(value >> 1);
+      return (value & 1) != 0 ? -size : size;
+    }
+    return {};
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+// By how much the line of an entry differs from that of the one before; nothing where the table is damaged. `kind`:
+// what the first byte of the entry says, `rest` what is behind it.
+std::optional<std::int64_t> line_change(unsigned kind, std::span<const std::uint8_t> rest) {
+  constexpr unsigned kOneLine0 = 10;
+  constexpr unsigned kOneLine2 = 12;
+  constexpr unsigned kNoColumns = 13;
+  constexpr unsigned kLong = 14;
+  if (kind >= kOneLine0 && kind <= kOneLine2) return kind - kOneLine0;
+  if (kind == kNoColumns || kind == kLong) return Numbers(rest).signed_number();
+  return 0;
+}
+
 }  // namespace
 
 Result<PythonStacks> python_stacks(Memory& memory, std::uint64_t runtime, std::optional<std::uint64_t> version) {
@@ -182,6 +276,27 @@ Result<PythonStacks> python_stacks(Memory& memory, std::uint64_t runtime, std::o
                 "");
   }
   return best;
+}
+
+int line_at(std::span<const std::uint8_t> table, int first_line, std::uint64_t unit) {
+  constexpr unsigned kNone = 15;
+  std::int64_t line = first_line;
+  std::uint64_t end = 0;
+  while (!table.empty()) {
+    const std::uint8_t first = table.front();
+    if ((first & 0x80) == 0) return 0;
+    table = table.subspan(1);
+    const unsigned kind = (first >> 3) & 15U;
+    const auto change = line_change(kind, table);
+    if (!change) return 0;
+    line += *change;
+    if (line < 0 || line > kMostLine) return 0;
+    end += (first & 7U) + 1;
+    if (unit < end) return kind == kNone ? 0 : static_cast<int>(line);
+    // The first byte of an entry is the only one with bit 7.
+    while (!table.empty() && (table.front() & 0x80) == 0) table = table.subspan(1);
+  }
+  return 0;
 }
 
 }  // namespace elastic::stacks

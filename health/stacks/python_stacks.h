@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "health/stacks/bounds.h"
 #include "health/stacks/memory.h"
 #include "src/base/fields.h"
-
 #include "src/base/result.h"
 
 namespace elastic::stacks {
@@ -48,5 +48,10 @@ struct PythonStacks {
 // was changed while it was read is read again, three times in all. Fails where its version cannot be read, or it has no
 // thread (it begins, or ends).
 Result<PythonStacks> python_stacks(Memory& memory, std::uint64_t runtime, std::optional<std::uint64_t> version);
+
+// The line of an instruction, from the location table of its code (co_linetable of CPython 3.11 and later; its format
+// is in CPython's InternalDocs/code_objects.md). `unit`: the instruction's number, counted in code units of two bytes.
+// Returns 0 where the table gives it no line, or ends before it, or is damaged.
+int line_at(std::span<const std::uint8_t> table, int first_line, std::uint64_t unit);
 
 }  // namespace elastic::stacks

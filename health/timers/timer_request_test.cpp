@@ -1,4 +1,4 @@
-#include "health/timers/timer_request.h"
+#include "health/timers/timer_table.h"
 
 #include <doctest/doctest.h>
 

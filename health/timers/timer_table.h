@@ -5,12 +5,29 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "health/timers/timer_request.h"
+#include "health/timers/limits.h"
 
 namespace elastic::timers {
+
+// What a client of torchelastic's file timers says in a line of JSON (torch/distributed/elastic/timer/
+// file_based_local_timer.py): a timer is set, or set anew, or released.
+//
+//   {"version": 1, "pid": 4711, "scope_id": "train.py#12", "expiration_time": 1764269873.25, "signal": 9}
+struct TimerRequest {
+  std::int64_t pid = 0;  // of the process that the timer guards; with the scope it is the timer's name
+  std::string scope = {};
+  std::optional<std::int64_t> expires_ms = {};  // Unix time by the host's clock; nothing: the timer is released
+  int signal = 0;                               // that ends the process; 0: none is wanted
+  bool operator==(const TimerRequest&) const = default;
+};
+
+// Reads a line, without its end. Nothing where it is no request. A request that stands behind something that somebody
+// has written without a line end is read, too: a release that is lost would end a process that is well.
+std::optional<TimerRequest> read_timer_request(std::string_view line);
 
 // A process that has not released a timer in time.
 struct Expired {
@@ -47,6 +64,43 @@ class TimerTable {
     int signal = 0;
   };
   std::map<std::pair<std::int64_t, std::string>, Timer> timers_;  // by pid and scope
+};
+
+// Cuts what comes out of the FIFO of file timers into lines. A line that is longer than any client writes is passed
+// over, up to its end.
+class TimerLines {
+ public:
+  // Calls each(std::string_view line) for the lines that the bytes complete.
+  template <class Each>
+  void push(std::string_view bytes, const Each& each) {
+    while (!bytes.empty()) {
+      const std::size_t end = bytes.find('\n');
+      keep(bytes.substr(0, end));
+      if (end == std::string_view::npos) return;
+      bytes.remove_prefix(end + 1);
+      if (!is_skipping_) each(std::string_view(line_));
+      clear();
+    }
+  }
+
+  // Forgets a line that has no end yet.
+  void clear() {
+    line_.clear();
+    is_skipping_ = false;
+  }
+
+ private:
+  void keep(std::string_view text) {
+    is_skipping_ = is_skipping_ || line_.size() + text.size() > limits::kFileTimerLineBytes;
+    if (is_skipping_) {
+      line_.clear();
+    } else {
+      line_.append(text);
+    }
+  }
+
+  std::string line_;
+  bool is_skipping_ = false;
 };
 
 }  // namespace elastic::timers

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "health/tuning/learning_rate.h"
 #include "health/tuning/loader_word.h"
 #include "health/tuning/paral_config.h"
 

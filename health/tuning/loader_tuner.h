@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "health/tuning/climb.h"
-#include "health/tuning/learning_rate.h"
 #include "health/tuning/loader_word.h"
 #include "health/tuning/other_nodes.h"
 #include "health/tuning/paral_config.h"

@@ -1,5 +1,6 @@
 #include "health/tuning/paral_config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "src/base/json.h"
@@ -97,6 +98,29 @@ std::string with_order(std::string_view text, const Order& order) {
   std::string out = json.dump(kIndent);
   // With what is added here a file may be larger than we read it.
   return parse(out) ? out : with_order({}, order);
+}
+
+void LearningRate::adopt_file(const ParalConfig& file) {
+  if (file.learning_rate <= 0 || !file.batch) return;
+  version_ = std::max(version_, file.optimizer_version);
+  const auto is = [](double left, double right) { return std::abs(left - right) <= 1e-9 * right; };
+  const bool is_ours =
+      written_ && is(file.learning_rate, written_->learning_rate) && is(file.weight_decay, written_->weight_decay);
+  if (is_ours) return;
+  written_.reset();
+  said_ = {.learning_rate = file.learning_rate, .weight_decay = file.weight_decay, .batch = *file.batch};
+}
+
+std::optional<Order::Optimizer> LearningRate::order(std::int64_t batch) {
+  if (!said_) return {};
+  const double factor = std::sqrt(static_cast<double>(batch) / static_cast<double>(said_->batch));
+  Order::Optimizer out{.version = version_,
+                       .learning_rate = said_->learning_rate * factor,
+                       .weight_decay = said_->weight_decay * factor};
+  if (out.learning_rate == (written_ ? written_->learning_rate : said_->learning_rate)) return {};
+  out.version = ++version_;
+  written_ = out;
+  return out;
 }
 
 }  // namespace elastic::tuning

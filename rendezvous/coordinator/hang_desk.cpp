@@ -4,9 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "health/hang/hang_facts.h"
 #include "health/hang/hang_judge.h"
-#include "health/hang/hang_moves.h"
-#include "health/hang/late_dumps.h"
 #include "rendezvous/coordinator/limits.h"
 #include "rendezvous/protocol/limits.h"
 #include "src/base/check.h"

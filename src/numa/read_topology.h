@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "src/numa/binding.h"
-#include "src/numa/topology.h"
 
 namespace elastic::numa {
 

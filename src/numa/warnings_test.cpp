@@ -1,4 +1,4 @@
-#include "src/numa/warnings.h"
+#include "src/numa/binding.h"
 
 #include <doctest/doctest.h>
 

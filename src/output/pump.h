@@ -12,7 +12,7 @@
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
 #include "src/output/console_writer.h"
-#include "src/output/lines/filters.h"
+#include "src/output/lines/line_assembler.h"
 #include "src/output/lines/stream_plan.h"
 #include "src/output/lines/tail.h"
 #include "src/output/log_file.h"

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "src/base/text.h"
-#include "src/process/cpu_quota.h"
+#include "src/process/cgroup.h"
 #include "src/process/sysfs.h"
 
 namespace elastic::process {

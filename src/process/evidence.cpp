@@ -11,7 +11,7 @@
 #include <limits>
 
 #include "src/base/text.h"
-#include "src/process/cgroup_place.h"
+#include "src/process/cgroup.h"
 
 namespace elastic::process {
 namespace {
@@ -91,7 +91,7 @@ std::optional<std::string_view> after(std::string_view text, std::string_view ma
   return text.substr(at + mark.size());
 }
 
-// What the number means is in src/report/xid.h and health/gpu/xid_aftermath.h.
+// What the number means is in src/report/xid.h and health/gpu/judge_gpu.h.
 std::optional<KernelEvent> parse_xid(std::string_view message) {
   const auto device = after(message, "NVRM: Xid (");
   const auto number = device ? after(*device, "): ") : std::nullopt;

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "src/base/fake_root_test_support.h"
-#include "src/process/cgroup_place.h"
+#include "src/process/cgroup.h"
 
 using namespace elastic;
 using namespace elastic::process;

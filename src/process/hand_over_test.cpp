@@ -1,4 +1,4 @@
-#include "src/process/hand_over.h"
+#include "src/process/spawn.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

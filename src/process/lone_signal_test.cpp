@@ -1,4 +1,4 @@
-#include "src/process/lone_signal.h"
+#include "src/process/tree.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -18,7 +20,6 @@
 #include "src/process/children.h"
 #include "src/process/descriptors.h"
 #include "src/process/guardian.h"
-#include "src/process/hand_over.h"
 
 // vfork() by clone3(), which can also place the child in a cgroup. Returns twice, the second time minus errno
 // or the child's pid. The return address is kept in a register over the call, for the child overwrites
@@ -38,7 +39,6 @@ extern "C" long elastic_run_vfork_clone3(clone_args* arguments, std::size_t size
 #else
 #define ELASTIC_RUN_NO_VFORK_CLONE3 1
 #endif
-
 namespace elastic::process {
 namespace {
 
@@ -191,6 +191,21 @@ std::unexpected<Error> cannot_execute(const std::string& path, int error_number)
   return fail_errno(format("cannot execute {}", printable(path)), error_number, remedy);
 }
 
+// A message that carries one descriptor; it must have at least one byte.
+struct DescriptorMessage {
+  char byte = 0;
+  iovec part{&byte, sizeof byte};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))]{};
+  msghdr header{};
+
+  DescriptorMessage() {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+};
+
 }  // namespace
 
 InheritedState InheritedState::capture() {
@@ -268,6 +283,36 @@ Error become_program(const std::string& path, std::span<const std::string> argum
   sigprocmask(SIG_SETMASK, &inherited.signal_mask, nullptr);
   execve(path.c_str(), argv.data(), envp.data());
   return cannot_execute(path, errno).error();
+}
+
+Result<HandOver> HandOver::make() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail_errno("cannot make a socket to hand a worker its log files", errno);
+  }
+  return HandOver(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+Status HandOver::put(int descriptor) const {
+  DescriptorMessage parcel;
+  cmsghdr* attached = CMSG_FIRSTHDR(&parcel.header);
+  attached->cmsg_level = SOL_SOCKET;
+  attached->cmsg_type = SCM_RIGHTS;
+  attached->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(attached), &descriptor, sizeof descriptor);
+  if (sendmsg(in_.get(), &parcel.header, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) return {};
+  return fail_errno("cannot hand a worker its log file", errno);
+}
+
+int take_descriptor(int out, int target) {
+  close(target);  // the kernel gives the next descriptor the lowest free number
+  DescriptorMessage parcel;
+  if (recvmsg(out, &parcel.header, MSG_DONTWAIT) < 0) return errno;
+  const cmsghdr* attached = CMSG_FIRSTHDR(&parcel.header);
+  if (attached == nullptr || attached->cmsg_type != SCM_RIGHTS) return EBADF;
+  int descriptor = -1;
+  std::memcpy(&descriptor, CMSG_DATA(attached), sizeof descriptor);
+  return descriptor == target ? 0 : EBADF;
 }
 
 }  // namespace elastic::process

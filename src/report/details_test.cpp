@@ -1,4 +1,4 @@
-#include "src/report/details.h"
+#include "src/report/merge.h"
 
 #include <doctest/doctest.h>
 

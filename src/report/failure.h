@@ -50,7 +50,7 @@ struct FailedWorker {
   std::string error_file_problem = {};  // why it could not be read; empty if it could
   // When the file was last written, by its file system's clock, as Unix time; 0: not known. Not in failure.json.
   std::int64_t error_written_ns = 0;
-  bool error_came_first = false;  // it was told to stop, but had written its error.json before (first_error.h)
+  bool error_came_first = false;  // it was told to stop, but had written its error.json before (root_cause.h)
 
   // The evidence that the kernel killed it, or a process of it, for lack of memory; empty if there is none.
   std::string oom_evidence = {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,5 +30,10 @@ std::string failure_json(const JobReport& report);
 // missing or of the wrong type counts as empty. Fails on a text that is not JSON, not a failure.json, of
 // another version, or has something other than objects where failures and rounds should be.
 Result<JobReport> parse_failure_json(std::string_view text, std::string what);
+
+// Encodes by RFC 4648, with padding and without line ends.
+std::string base64(std::string_view bytes);
+// Returns the bytes; none if the text is not base64.
+std::optional<std::string> base64_decoded(std::string_view text);
 
 }  // namespace elastic::report

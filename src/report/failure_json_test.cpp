@@ -7,7 +7,6 @@
 
 #include "src/base/json.h"
 #include "src/base/screen_text.h"
-#include "src/report/base64.h"
 #include "src/report/hang_test_support.h"
 #include "src/report/summary.h"
 

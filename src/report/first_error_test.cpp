@@ -1,4 +1,4 @@
-#include "src/report/first_error.h"
+#include "src/report/root_cause.h"
 
 #include <doctest/doctest.h>
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 // When a node has an import server, and whether its next round may start warm (docs/warm-workers.md): workers forked
 // from interpreters that have imported already. Decides only; times are milliseconds of any one clock.
@@ -78,6 +79,14 @@ class WarmRules {
   bool is_warm_ = false;                  // the present round
   std::optional<std::int64_t> began_ms_;  // the present round; nothing: there is none
   bool may_restart_ = false;
+};
+
+// How this launch's workers can be warm, and how they are started (docs/warm-workers.md).
+struct WarmLaunch {
+  WarmSettings rules;
+  std::vector<std::string> options = {};  // the workers' command line up to the script: the Python and its options
+  bool is_module = false;                 // python -m
+  std::string target = {};                // script or module
 };
 
 }  // namespace elastic::warm

@@ -13,7 +13,6 @@
 #include "src/process/tree.h"
 #include "src/status/snapshot.h"
 #include "src/warm/import_server.h"
-#include "src/warm/warm_launch.h"
 #include "src/warm/warm_rules.h"
 
 namespace elastic::warm {

@@ -27,8 +27,6 @@
 #include "health/evidence/store_waiters.h"
 #include "health/progress/nvrx_session.h"
 #include "health/timers/limits.h"
-#include "health/timers/timer_lines.h"
-#include "health/timers/timer_request.h"
 #include "health/timers/timer_table.h"
 #include "src/base/text.h"
 #include "tests/fuzz/byte_reader.h"

@@ -15,7 +15,6 @@
 #include "health/stacks/elf_file.h"
 #include "health/stacks/groups.h"
 #include "health/stacks/kernel_state.h"
-#include "health/stacks/location_table.h"
 #include "health/stacks/look.h"
 #include "health/stacks/mappings.h"
 #include "health/stacks/python_stacks.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include "health/stack_reader/descriptor_memory.h"
+#include "health/stack_reader/onlooker.h"
 #include "health/stacks/elf_file.h"
 #include "health/stacks/mappings.h"
 #include "health/stacks/python_stacks.h"

@@ -1,4 +1,4 @@
-#include "src/output/lines/filters.h"
+#include "src/output/lines/line_assembler.h"
 
 #include <doctest/doctest.h>
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/text.h"
 
 namespace elastic::output {
 namespace {
@@ -20,6 +21,15 @@ void clear(std::string& rest) {
 }
 
 }  // namespace
+
+std::string line_prefix(std::string_view template_text, const PrefixValues& values) {
+  const std::string rank = format("{}", values.rank);
+  const std::string local_rank = format("{}", values.local_rank);
+  return expand_macros(
+      template_text,
+      {{"role_name", values.role_name}, {"rank", rank}, {"local_rank", local_rank}, {"hostname", values.hostname}},
+      TwoDollars::kOne);
+}
 
 LineAssembler::LineAssembler(std::string prefix, std::size_t max_line_bytes)
     : prefix_(std::move(prefix)), max_line_bytes_(max_line_bytes) {
@@ -98,6 +108,29 @@ void PlainAssembler::push(std::string_view input, std::string& out) {
 void PlainAssembler::flush(std::string& out) {
   out.append(rest_);
   clear(rest_);
+}
+
+LineFilter::LineFilter(std::vector<std::string> parts) : parts_(std::move(parts)) {
+  // One part that is in every line makes the others needless.
+  if (std::ranges::find(parts_, std::string()) != parts_.end()) parts_ = {std::string()};
+}
+
+bool LineFilter::matches(std::string_view line) const {
+  return std::ranges::any_of(parts_,
+                             [&](const std::string& part) { return line.find(part) != std::string_view::npos; });
+}
+
+void LineFilter::copy_matching(std::string_view lines, std::size_t prefix_bytes, std::string& out) const {
+  if (!is_given()) return;
+  while (!lines.empty()) {
+    ELASTIC_CHECK(lines.size() > prefix_bytes);
+    const std::size_t end = lines.find('\n', prefix_bytes);
+    ELASTIC_CHECK(end != std::string_view::npos);
+    if (matches(lines.substr(prefix_bytes, end - prefix_bytes))) {
+      out.append(lines.substr(0, end + 1));
+    }
+    lines.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace elastic::output

@@ -3,10 +3,26 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/output/limits.h"
 
 namespace elastic::output {
+
+// The template of the prefix that torchrun puts before each line by default.
+inline constexpr std::string_view kDefaultLinePrefix = "[${role_name}${local_rank}]:";
+
+// The worker whose lines get the prefix.
+struct PrefixValues {
+  std::string_view role_name;
+  int rank = 0;  // in the world
+  int local_rank = 0;
+  std::string_view hostname;  // the short one (gethostname)
+};
+
+// Makes the prefix by --log-line-prefix-template. torchrun's contract: string.Template.safe_substitute
+// with the four macros; nothing is added, so that an empty template makes no prefix.
+std::string line_prefix(std::string_view template_text, const PrefixValues& values);
 
 // Turns one stream of one worker, in whatever pieces it arrives, into whole lines with a prefix for a
 // console that many workers share. The lines do not depend on how the bytes were cut into pieces,
@@ -58,6 +74,28 @@ class PlainAssembler {
  private:
   std::size_t max_line_bytes_;
   std::string rest_;
+};
+
+// Implements --duplicate-stdout-filters or --duplicate-stderr-filters: says which lines are copied to the
+// file that all ranks share. torchrun's contract: a line matches if it contains any of the texts, of which an empty one
+// is in every line; case matters; the prefix is not searched.
+class LineFilter {
+ public:
+  // `parts`: those of the flag's value. Without any, because the flag is not given, nothing matches.
+  explicit LineFilter(std::vector<std::string> parts = {});
+
+  bool is_given() const { return !parts_.empty(); }
+  // `line` has no prefix and no line end.
+  bool matches(std::string_view line) const;
+
+  // Appends to `out` those of `lines` that match, with their prefix. `lines` is the output of a
+  // LineAssembler with a prefix of `prefix_bytes`. A line that the assembler produced
+  // in pieces is tested piece by piece: where incomplete lines are flushed, the filter
+  // needs an assembler of its own.
+  void copy_matching(std::string_view lines, std::size_t prefix_bytes, std::string& out) const;
+
+ private:
+  std::vector<std::string> parts_;
 };
 
 }  // namespace elastic::output
