@@ -1,18 +1,21 @@
 #include "health/check/check_plan.h"
 
 namespace elastic::health {
+namespace {
 
-int NoCheck::phases(const std::vector<CheckNode>&, const CheckRules&) const { return 0; }
+class NoCheck : public CheckPlan {
+ public:
+  int phases(const std::vector<CheckNode>&, const CheckRules&) const override { return 0; }
+  std::vector<std::string> orders(std::uint32_t, const std::vector<CheckNode>& nodes, const std::vector<CheckResults>&,
+                                  const CheckRules&) const override {
+    return std::vector<std::string>(nodes.size());
+  }
+  std::vector<Unhealthy> unhealthy(const std::vector<CheckNode>&, const std::vector<CheckResults>&) const override {
+    return {};
+  }
+};
 
-std::vector<std::string> NoCheck::orders(std::uint32_t, const std::vector<CheckNode>& nodes,
-                                         const std::vector<CheckResults>&, const CheckRules&) const {
-  return std::vector<std::string>(nodes.size());
-}
-
-std::vector<CheckPlan::Unhealthy> NoCheck::unhealthy(const std::vector<CheckNode>&,
-                                                     const std::vector<CheckResults>&) const {
-  return {};
-}
+}  // namespace
 
 std::unique_ptr<CheckPlan> no_check() { return std::make_unique<NoCheck>(); }
 

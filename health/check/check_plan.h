@@ -70,15 +70,6 @@ constexpr auto names_of(CheckPlan::Unhealthy::Kind) {
 }
 
 // A plan without phases: every node is fit.
-class NoCheck : public CheckPlan {
- public:
-  int phases(const std::vector<CheckNode>& nodes, const CheckRules& rules) const override;
-  std::vector<std::string> orders(std::uint32_t phase, const std::vector<CheckNode>& nodes,
-                                  const std::vector<CheckResults>& earlier, const CheckRules& rules) const override;
-  std::vector<Unhealthy> unhealthy(const std::vector<CheckNode>& nodes,
-                                   const std::vector<CheckResults>& results) const override;
-};
-
 std::unique_ptr<CheckPlan> no_check();
 
 }  // namespace elastic::health

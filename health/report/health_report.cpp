@@ -1,6 +1,7 @@
 #include "health/report/health_report.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -84,13 +85,7 @@ Standing standing_of(const NodeHealth& node) {
 }
 
 const char* standing_name(Standing standing) {
-  switch (standing) {
-    case Standing::kFaulty: return "faulty";
-    case Standing::kUndetermined: return "undetermined";
-    case Standing::kSlow: return "slow";
-    case Standing::kFit: return "fit";
-  }
-  return "fit";
+  return std::array{"faulty", "undetermined", "slow", "fit"}[static_cast<std::size_t>(standing)];
 }
 
 std::vector<int> ranks_of(const HealthReport& report, Standing standing) {

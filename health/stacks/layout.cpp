@@ -39,30 +39,20 @@ constexpr Layout k311 = {
     .text_other = 72,
 };
 
-constexpr Layout k312 = {
-    .runtime_interpreters = 40,
-    .interpreter_next = 0,
-    .interpreter_threads = 72,
-    .thread_next = 8,
-    .thread_native_id = 144,
-    .thread_frame = 56,
-    .frame_within = 0,
-    .frame_previous = 8,
-    .frame_code = 0,
-    .frame_instruction = 56,
-    .frame_owner = 70,
-    .code_file = 112,
-    .code_name = 120,
-    .code_lines = 136,
-    .code_first_line = 68,
-    .code_instructions = 192,
-    .bytes_size = 16,
-    .bytes_data = 32,
-    .text_length = 16,
-    .text_state = 32,
-    .text_ascii = 40,
-    .text_other = 56,
-};
+constexpr Layout k312 = [] {
+  Layout layout = k311;
+  layout.interpreter_threads = 72;
+  layout.thread_native_id = 144;
+  layout.frame_within = 0;
+  layout.frame_previous = 8;
+  layout.frame_code = 0;
+  layout.frame_owner = 70;
+  layout.code_first_line = 68;
+  layout.code_instructions = 192;
+  layout.text_ascii = 40;
+  layout.text_other = 56;
+  return layout;
+}();
 
 // _Py_DebugOffsets, group by group, in numbers of eight bytes behind cookie, version and free_threaded. Each group
 // begins with the size of its structure.

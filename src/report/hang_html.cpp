@@ -1,7 +1,7 @@
 #include "src/report/hang_html.h"
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "src/base/html.h"
@@ -51,57 +51,54 @@ std::string sentence(std::string text) {
   return text;
 }
 
+using Words = std::pair<std::string_view, std::string_view>;
+
 // The words for a name that docs/hangs.md lists; an unknown one is shown unchanged.
-template <std::size_t kWords>
-std::string words(std::string_view name, const std::array<std::pair<std::string_view, std::string_view>, kWords>& all) {
-  const auto found = std::ranges::find(all, name, &std::pair<std::string_view, std::string_view>::first);
+std::string words(std::string_view name, std::initializer_list<Words> all) {
+  const auto found = std::ranges::find(all, name, &Words::first);
   return std::string(found == all.end() ? name : found->second);
 }
 
 std::string fault_words(std::string_view fault) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kWords = {{
-      {"hard", "the node is at fault"},
-      {"soft", "the node may be at fault, or the script"},
-      {"script", "the script is at fault, and no node"},
-      {"none", "no node is at fault as far as is known"},
-  }};
-  return words(fault, kWords);
+  return words(fault, {
+                          {"hard", "the node is at fault"},
+                          {"soft", "the node may be at fault, or the script"},
+                          {"script", "the script is at fault, and no node"},
+                          {"none", "no node is at fault as far as is known"},
+                      });
 }
 
 std::string limit_words(std::string_view from) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {{
-      {"learned", "learned from this job"},
-      {"flag", "by --hang-timeout"},
-      {"first", "by --hang-first-timeout"},
-      {"none", "the longest, since no time was learned"},
-      {"fact", "for a fact that speaks for itself"},
-      {"section", "by --progress-sections"},
-  }};
-  return words(from, kWords);
+  return words(from, {
+                         {"learned", "learned from this job"},
+                         {"flag", "by --hang-timeout"},
+                         {"first", "by --hang-first-timeout"},
+                         {"none", "the longest, since no time was learned"},
+                         {"fact", "for a fact that speaks for itself"},
+                         {"section", "by --progress-sections"},
+                     });
 }
 
 std::string state_words(std::string_view state) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {{
-      {"run", "running"},
-      {"sleep", "sleeping"},
-      {"disk", "in an uninterruptible wait (D)"},
-      {"stopped", "stopped (T)"},
-      {"gone", "gone"},
-      {"unknown", "state unknown"},
-  }};
-  return words(state, kWords);
+  return words(state, {
+                          {"run", "running"},
+                          {"sleep", "sleeping"},
+                          {"disk", "in an uninterruptible wait (D)"},
+                          {"stopped", "stopped (T)"},
+                          {"gone", "gone"},
+                          {"unknown", "state unknown"},
+                      });
 }
 
 std::string source_words(std::string_view state) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kWords = {{
-      {"ok", "read"},
-      {"off", "not asked"},
-      {"refused", "refused"},
-      {"partial", "read in part"},
-      {"late", "no answer in time"},
-      {"lost", "lost"},
-  }};
-  return words(state, kWords);
+  return words(state, {
+                          {"ok", "read"},
+                          {"off", "not asked"},
+                          {"refused", "refused"},
+                          {"partial", "read in part"},
+                          {"late", "no answer in time"},
+                          {"lost", "lost"},
+                      });
 }
 
 std::string paragraph(std::string_view before, const std::optional<std::string>& text) {

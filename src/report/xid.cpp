@@ -32,16 +32,6 @@ constexpr Entry kXids[] = {
     {120, XidWeight::kHardware, "an error of the GPU's system processor (GSP)"},
 };
 
-int order(XidWeight weight) {
-  switch (weight) {
-    case XidWeight::kHardware: return 0;
-    case XidWeight::kProgram: return 1;
-    case XidWeight::kUnknown: return 2;
-    case XidWeight::kConsequence: return 3;
-  }
-  return 3;
-}
-
 // The number at the beginning of `text`; none if there is no number or it is too large.
 std::optional<int> leading_number(std::string_view text) {
   int number = 0;
@@ -79,7 +69,7 @@ std::optional<Xid> worst_xid(std::string_view kernel_log) {
   std::optional<Xid> worst;
   for (const std::string_view line : lines_of(kernel_log)) {
     auto xid = xid_of(line);
-    if (xid && (!worst || order(xid->weight) < order(worst->weight))) worst = std::move(xid);
+    if (xid && (!worst || xid->weight < worst->weight)) worst = std::move(xid);
   }
   return worst;
 }

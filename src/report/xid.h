@@ -12,8 +12,8 @@ namespace elastic::report {
 enum class XidWeight {
   kHardware,     // the GPU or a link of it has failed
   kProgram,      // most often a fault of the program that ran on the GPU
-  kConsequence,  // the driver cleans up after another error
   kUnknown,      // the number is not in the table
+  kConsequence,  // the driver cleans up after another error
 };
 
 struct Xid {
