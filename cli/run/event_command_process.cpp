@@ -18,7 +18,7 @@
 #include "rendezvous/events/limits.h"
 #include "src/process/children.h"
 #include "src/process/descendants.h"
-#include "src/process/descriptors.h"
+#include "src/process/spawn.h"
 
 namespace elastic::run {
 namespace {

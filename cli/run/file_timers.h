@@ -18,7 +18,7 @@
 #include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/process/descendants.h"
-#include "src/report/expired_timer.h"
+#include "src/report/failure.h"
 
 namespace elastic::run {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/check/check_figures.h"
+#include "health/check/network_check.h"
 #include "rendezvous/protocol/proof.h"
 #include "rendezvous/transport/limits.h"
 #include "src/base/text.h"

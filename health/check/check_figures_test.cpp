@@ -1,4 +1,4 @@
-#include "health/check/check_figures.h"
+#include "health/check/network_check.h"
 
 #include <doctest/doctest.h>
 

@@ -9,6 +9,7 @@
 #include "health/check/check_plan.h"
 #include "health/judge/judge.h"
 #include "health/report/health_report.h"
+#include "src/status/snapshot.h"
 
 namespace elastic::health {
 
@@ -39,5 +40,8 @@ class NetworkCheck : public CheckPlan {
 
   JudgeSettings settings_;
 };
+
+// The figures of a check that /status and /metrics report.
+status::Check check_figures(const HealthReport& report);
 
 }  // namespace elastic::health

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "health/hang_evidence/recorder_places.h"
+#include "health/hang_evidence/recorder_facts.h"
 #include "health/probe/attempt.h"
 #include "src/base/read_file.h"
 #include "src/base/text.h"

@@ -8,7 +8,6 @@
 
 #include "health/hang_evidence/evidence_part.h"
 #include "health/hang_evidence/recorder_facts.h"
-#include "health/hang_evidence/recorder_places.h"
 #include "src/base/result.h"
 
 namespace elastic::evidence {

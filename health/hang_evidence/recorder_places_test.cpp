@@ -1,4 +1,4 @@
-#include "health/hang_evidence/recorder_places.h"
+#include "health/hang_evidence/recorder_facts.h"
 
 #include <doctest/doctest.h>
 

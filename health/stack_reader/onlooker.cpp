@@ -10,7 +10,6 @@
 
 #include "health/stacks/kernel_state.h"
 #include "health/stacks/python_stacks.h"
-#include "health/stacks/right.h"
 #include "src/base/result.h"
 #include "src/base/text.h"
 

@@ -1,4 +1,4 @@
-#include "health/stacks/right.h"
+#include "health/stacks/kernel_state.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "health/tuning/speed_windows.h"
+#include "health/tuning/climb.h"
 
 #include <doctest/doctest.h>
 

@@ -19,9 +19,9 @@
 #include "src/process/children.h"
 #include "src/process/clock.h"
 #include "src/process/descendants.h"
-#include "src/process/descriptors.h"
 #include "src/process/guardian_process.h"
 #include "src/process/signal_source.h"
+#include "src/process/spawn.h"
 
 namespace elastic::process {
 namespace {

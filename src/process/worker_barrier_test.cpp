@@ -1,4 +1,4 @@
-#include "src/process/worker_barrier.h"
+#include "src/process/tree.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

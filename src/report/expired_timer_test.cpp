@@ -1,4 +1,4 @@
-#include "src/report/expired_timer.h"
+#include "src/report/failure.h"
 
 #include <doctest/doctest.h>
 

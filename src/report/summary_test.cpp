@@ -7,7 +7,6 @@
 
 #include "src/base/text.h"
 #include "src/report/short_report.h"
-#include "src/report/torchrun_block.h"
 
 using namespace elastic;
 using namespace elastic::report;

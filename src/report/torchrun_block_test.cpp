@@ -1,4 +1,4 @@
-#include "src/report/torchrun_block.h"
+#include "src/report/summary.h"
 
 #include <doctest/doctest.h>
 

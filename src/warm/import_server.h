@@ -16,10 +16,14 @@
 #include "src/base/unique_fd.h"
 #include "src/net/loop.h"
 #include "src/process/tree.h"
-#include "src/warm/limits.h"
 #include "src/warm/packets.h"
 
 namespace elastic::warm {
+
+// | time of the import server of warm workers, which has the lowest priority and may read thousands of files over a
+// network, until it has imported, and to fork those that wait | {kImportServerMs} each | it is killed; workers are
+// fresh, and after the first of the two no other server is started |
+inline constexpr std::int64_t kImportServerMs = 600'000;
 
 // The node's import server, a process beside its workers, and the workers that it has forked and that wait for a rank.
 class ImportServer {
@@ -47,7 +51,7 @@ class ImportServer {
     std::vector<std::string> variables;
     int output = -1;  // its stdout and stderr; -1: ours
     // It is killed where it has not imported within this time.
-    std::int64_t deadline_ms = limits::kImportServerMs;
+    std::int64_t deadline_ms = kImportServerMs;
   };
   // One at a time.
   Status start(const Start& how);
@@ -58,7 +62,7 @@ class ImportServer {
 
   // Lets so many wait in all, as far as fewer do or are on their way. If they do not within this time the server is
   // killed.
-  void park(int count, std::int64_t deadline_ms = limits::kImportServerMs);
+  void park(int count, std::int64_t deadline_ms = kImportServerMs);
   int parked() const { return static_cast<int>(waiting_.size()); }
   // The directories that hold modules are as they were when the server was ready.
   bool are_modules_the_same() const;

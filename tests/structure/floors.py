@@ -76,7 +76,7 @@ PURE = [
     "health/timers",
     "health/tuning",
     "src/numa/binding", "src/numa/number_list", "src/numa/warnings",
-    "src/net/limits", "src/output/limits", "src/output/lines", "src/warm/limits", "src/warm/packets",
+    "src/net/limits", "src/output/limits", "src/output/lines", "src/warm/packets",
     "src/warm/warm_rules",
 ]
 
