@@ -25,7 +25,7 @@ struct InheritedState {
 };
 
 // The descriptor at which a child finds what it may be given besides stdin, stdout and stderr: a worker the worker
-// barrier's socket (worker_barrier.h), the import server its socket (src/warm).
+// barrier's socket (tree.h), the import server its socket (src/warm).
 inline constexpr int kChannel = 3;
 
 // Where a program may run and where its memory comes from, as the kernel takes it: bit n of all words, in order, is CPU
