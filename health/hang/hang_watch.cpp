@@ -253,8 +253,9 @@ void HangWatch::advance(Effects& out) {
     out.push_back(TellNotArmed{});
   }
   if (state_ == HangState::kSuspect) {
-    // The fact may have gone, and disks may move.
-    if (const auto still = alarm(); !still || still->at_ms > now_ms_) {
+    // The fact may have gone, disks may move, and another section may be heard of: what holds now counts, and is told.
+    alarm_ = alarm();
+    if (!alarm_ || alarm_->at_ms > now_ms_) {
       alarm_.reset();
       samples_ = 0;
       state_ = waiting_state();

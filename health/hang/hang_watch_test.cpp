@@ -157,6 +157,42 @@ TEST_CASE("a suspicion ends when disks begin to move") {
   CHECK(job.watch.state() == HangState::kArmed);
 }
 
+TEST_CASE("what is told with a suspicion is why it holds when evidence is asked for, not why it began") {
+  const auto limit_of = [](const Effects& effects) {
+    REQUIRE(has<Collect>(effects));
+    return std::get<Collect>(effects.back());
+  };
+  // Another section is heard of, whose limit is over, too.
+  Watched job({.timeout_ms = 3'000, .sections = {{"step", 2'000}}});
+  job.train(1, 1'000);
+  job.wait(3'000);
+  REQUIRE(job.watch.state() == HangState::kSuspect);
+  job.tell(InSection{"step"});
+  job.wait(5'000);
+  CHECK(limit_of(job.tell(Sampled{Sampled::Is::kSame})).limit == Limit{2'000, LimitFrom::kSection});
+  // The fact goes, and the limit is over by then.
+  Watched stopped({.timeout_ms = 12'000});
+  stopped.train(1, 1'000);
+  stopped.tell(FactSeen{Fact::kStopped});
+  stopped.wait(13'000);
+  REQUIRE(stopped.watch.state() == HangState::kSuspect);
+  stopped.tell(FactSeen{Fact::kStopped, false});
+  stopped.wait(2'000);
+  const Collect why = limit_of(stopped.tell(Sampled{Sampled::Is::kSame}));
+  CHECK(!why.fact);
+  CHECK(why.limit == Limit{12'000, LimitFrom::kFlag});
+}
+
+TEST_CASE("a suspicion in a section ends when one is heard of that may take longer") {
+  Watched job({.timeout_ms = 3'000, .sections = {{"setup", 3'600'000}}});
+  job.train(1, 1'000);
+  job.wait(7'000);
+  REQUIRE(job.watch.state() == HangState::kSuspect);
+  job.tell(InSection{"setup"});
+  CHECK(job.watch.state() == HangState::kArmed);
+  CHECK(job.wait(3'000'000).empty());
+}
+
 TEST_CASE("progress in a suspicion ends it without a word, and while evidence is collected it withdraws the alarm") {
   Watched job;
   job.train(5, 12'000);

@@ -262,7 +262,7 @@ void HangDesk::end_collection() {
 void HangDesk::on_progress(const Node& node, const NodeProgress& message, Now now, Effects& out) {
   if (round_ != message.round) return;
   note_section(node.agent, message.oldest, now, out);
-  beat(message.newest, now, out);
+  beat(node.agent, message.newest, now, out);
 }
 
 // A node that is done stays silent, and no other node waits for it.
@@ -279,12 +279,16 @@ void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, 
   if (watch_->section() != longest->section) handle(hang::InSection{longest->section}, now, out);
 }
 
-void HangDesk::beat(const ProgressOfRank& said, Now now, Effects& out) {
+// A node reports again only what its ranks have done since. By its time that may be no later: a section may end and the
+// next one begin within a millisecond, and one report may travel faster than the one before.
+void HangDesk::beat(AgentId agent, const ProgressOfRank& said, Now now, Effects& out) {
   const std::int64_t at_ms = now.now_ms - std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
   const bool is_further = newest_ && newest_->step < said.step && at_ms + kSameMs > newest_ms_;
-  if (newest_ && at_ms <= newest_ms_ && !is_further) return;  // another node's progress is newer
+  const bool is_later = agent == newest_agent_ || is_further;
+  if (newest_ && at_ms <= newest_ms_ && !is_later) return;  // another node's progress is newer
   newest_ms_ = newest_ ? std::max(at_ms, newest_ms_) : at_ms;
   newest_ = said;
+  newest_agent_ = agent;
   handle(hang::Beat{phase_of(said.phase), now.now_ms - at_ms}, now, out);
 }
 

@@ -150,7 +150,7 @@ class HangDesk {
   void perform_one(const hang::TellRecovered& effect, Now now, Effects& out);
   void withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out);
   void note_section(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
-  void beat(const protocol::ProgressOfRank& said, Now now, Effects& out);
+  void beat(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
   void continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms, Now now,
                         Effects& out);
   void end_collection();
@@ -184,6 +184,7 @@ class HangDesk {
   std::optional<int> section_rank_ = {};                 // the rank that is in the watch's section
   std::optional<protocol::ProgressOfRank> newest_ = {};  // progress of all nodes in this round
   std::int64_t newest_ms_ = 0;                           // when that progress was made
+  std::optional<protocol::AgentId> newest_agent_ = {};   // the node that has told of it
   std::int64_t began_ms_ = 0;                            // when the watch of the round began
   std::uint32_t collection_;                             // number of the last one
   std::optional<hang::Collect> collecting_ = {};         // why the present collection was begun

@@ -52,7 +52,7 @@ TEST_CASE("of two steps that are as old as each other the greater one was the la
   job.step(1, 118);
   job.step(2, 118, 1);  // ages are rounded
   job.step(1, 119, 2);
-  job.step(1, 50, 6);
+  job.step(2, 50, 6);
   const auto told = job.all_tell(job.hang()).all<HangTold>();
   REQUIRE(told.size() == 2);
   CHECK(*report_of(told[0].second).find_text("last_line") == "step 119 (megatron)");
@@ -246,6 +246,47 @@ TEST_CASE("the limit is that of the section in which the rank is that has been s
   in(1, "", 0);
   in(2, "", 0);
   CHECK(job.wait(kSuspectMs + 100).all<CollectEvidence>().at(0).second.limit_ms == kLimitMs);
+}
+
+TEST_CASE("a phase that begins in the millisecond in which the one before ends is progress") {
+  // The second report travels as fast as the first one, or 2 ms faster.
+  for (const std::int64_t faster_ms : {0, 2}) {
+    Watched job(2, watching(std::nullopt));
+    const auto tell = [&](NodeId session, progress::Phase phase, std::int64_t age_ms) {
+      const ProgressOfRank made{
+          .rank = job.first_rank(session), .age_ms = age_ms, .source = progress::Source::kNvrx, .phase = phase};
+      job.say(session, NodeProgress{*job.coordinator.round(), made, made, 1});
+    };
+    for (int i = 0; i < 20; ++i) {
+      job.wait(10'000);
+      tell(1, progress::Phase::kTrain, 0);
+    }
+    job.wait(5'000);
+    tell(1, progress::Phase::kCheckpoint, 5'000 + faster_ms);
+    CHECK(job.coordinator.hang().status(job.now_ms).phase == hang::Phase::kCheckpoint);
+    CHECK(job.coordinator.hang().status(job.now_ms).silent_ms == 5'000);
+    // A minute is too long for a step, but not for the first checkpoint.
+    CHECK(job.wait(120'000).all<CollectEvidence>().empty());
+    // Of another node it is not known whether its progress of that millisecond is later.
+    tell(2, progress::Phase::kTrain, 125'000);
+    CHECK(job.coordinator.hang().status(job.now_ms).phase == hang::Phase::kCheckpoint);
+  }
+}
+
+TEST_CASE("a section that begins in the millisecond in which the one before ends has its limit") {
+  JobRules rules = watching();
+  rules.hang_sections = {{"step", 2'000}};
+  Watched job(2, rules);
+  const auto tell = [&](const char* section, std::int64_t age_ms) {
+    const ProgressOfRank made{.rank = 0, .age_ms = age_ms, .source = progress::Source::kNvrx, .section = section};
+    return job.say(1, NodeProgress{*job.coordinator.round(), made, made, 1});
+  };
+  tell("", 0);
+  job.wait(5'000);
+  tell("step", 5'000);
+  const auto asked = job.wait(kSuspectMs).all<CollectEvidence>();
+  REQUIRE(asked.size() == 2);
+  CHECK(asked[0].second.limit_ms == 2'000);
 }
 
 TEST_CASE("a job hangs in a section with a limit of its own on good grounds: it is given") {

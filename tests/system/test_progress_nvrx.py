@@ -202,9 +202,6 @@ def test_a_rank_that_stays_in_a_section_beyond_its_limit_is_a_hang_and_not_in_on
         elastic_run, script):
     run, go = start(elastic_run, script, '''
 client = Client()
-open(sys.argv[1] + os.environ["RANK"], "w").close()
-while not all(os.path.exists(sys.argv[1] + rank) for rank in "01"):  # a Python that comes late is no hang
-    time.sleep(0.02)
 settings = client.begin()
 assert settings.rank_section_timeouts == {"setup": None, "step": None}, settings.__dict__
 client.ask(section("setup", SectionAction.OPEN))
