@@ -2,7 +2,8 @@
 """Writes the tables of docs/limits.md from the rows in the sources.
 
 A row is a comment above the constants that it is about: "// | what | the bound | what happens at it |". A constant's
-name in braces stands for its value: {kStoreKeyBytes}. Names end in their units; {kName:bytes} says otherwise.
+name in braces stands for its value: {kStoreKeyBytes}. Names end in their units; {kName:bytes} says otherwise. Rows of
+one bound each at which the same happens are one row of their section: "a; b | 1; 2 | both are refused".
 
     limits_page.py          writes docs/limits.md
     limits_page.py --check  fails where it is not what the sources say
@@ -14,11 +15,12 @@ import sys
 
 # The sections of the page, with the folders whose rows they have.
 SECTIONS = [
-    ("Command line and workers", ["src/base", "src/process", "src/numa", "cli"]),
+    ("Command line, workers and output", ["src/base", "src/process", "src/numa", "cli", "src/output", "src/report",
+                                          "cli/run"]),
     ("Worker store", ["rendezvous/store"]),
-    ("Nodes and coordinators", ["rendezvous/protocol", "rendezvous/election", "rendezvous/coordinator", "rendezvous/trace", "rendezvous/agent", "rendezvous/events",
-                                "rendezvous/discovery", "rendezvous/transport", "src/net", "src/status"]),
-    ("Output and report", ["src/output", "src/report", "cli/run"]),
+    ("Nodes and coordinators", ["rendezvous/protocol", "rendezvous/election", "rendezvous/coordinator",
+                                "rendezvous/trace", "rendezvous/agent", "rendezvous/events", "rendezvous/discovery",
+                                "rendezvous/transport", "src/net", "src/status"]),
     ("Progress, tuning, timers, warm workers", ["health/progress", "health/tuning", "health/timers", "src/warm"]),
     ("Hangs and stacks", ["health/hang", "health/hang_evidence", "health/evidence", "health/evidence_reader",
                           "health/stacks", "health/stack_reader"]),
@@ -114,6 +116,22 @@ def sources(root):
         raise Wrong(f"{folder}: it has bounds, and is in no section of scripts/limits_page.py")
 
 
+def joined(rows):
+    """The rows of a section; those of one bound each at which the same happens are one, in the first one's place."""
+    found, places = [], {}
+    for what, bound, happens in rows:
+        place = places.get(happens)
+        if ";" in what + bound:
+            found.append([what, bound, happens])
+        elif place is None:
+            places[happens] = len(found)
+            found.append([what, bound, happens])
+        else:
+            found[place][0] += f"; {what}"
+            found[place][1] += f"; {bound}"
+    return [f"| {' | '.join(cells)} |" for cells in found]
+
+
 def tables(root):
     """The tables of all sections."""
     shared = {}
@@ -137,8 +155,8 @@ def tables(root):
                 if name not in known or (unit and unit.capitalize() not in UNITS):
                     raise Wrong(f"{place}:{line}: {match[0]}: no such constant is known, or no such unit")
                 return text_of(known[name], unit.capitalize() if unit else unit_of(name))
-            row = PLACE.sub(value, f"| {' | '.join(cells)} |")
-            if re.search(r"\{\s*k[A-Z]", row):
+            row = [PLACE.sub(value, cell) for cell in cells]
+            if any(re.search(r"\{\s*k[A-Z]", cell) for cell in row):
                 raise Wrong(f"{place}:{line}: a name in braces is not as {{kName}} or {{kName:unit}}")
             pages[title].append(row)
         if file.name in OF_BOUNDS:
@@ -146,7 +164,7 @@ def tables(root):
                 raise Wrong(f"{place}: {name} is in no row")
     out = []
     for title, rows in pages.items():
-        out += [f"## {title}", "", "| what | bound | what happens at it |", "|---|---|---|", *rows, ""]
+        out += [f"## {title}", "", "| what | bound | what happens at it |", "|---|---|---|", *joined(rows), ""]
     return "\n".join(out)
 
 
