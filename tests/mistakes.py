@@ -88,8 +88,8 @@ MISTAKES = {
                 "  if (lease_ && !lease_->authority().holds(now_ms + times_.least_ms()))\n    return",
                 "  if (lease_ && !lease_->authority().holds(now_ms + times_.least_ms()) && !mutant::is('l'))\n    return"),
         Mistake("m", "a node that is not in the next round is not told of it", ELECTION + "leader.cpp",
-                "  if (!lease_->before().empty()) next_round_ =",
-                "  if (!lease_->before().empty() && !mutant::is('m')) next_round_ ="),
+                "  if (!begun.before.empty()) next_round_ =",
+                "  if (!begun.before.empty() && !mutant::is('m')) next_round_ ="),
         Mistake("n", "a coordinator that has transferred its leadership goes on deciding", COORDINATOR + "coordinator_ending.cpp",
                 "    out.push_back(Drop{*node.session, why});\n  }\n  state_ = State::kEnded;\n",
                 "    if (mutant::is('n') && transfers_leadership && node.agent == config_.own_agent) continue;\n"
