@@ -68,7 +68,7 @@ TEST_CASE("what starts no job is not delegated, and a dry run only says what wou
   CHECK(by_variable.of({"a.py"}).has_value());
   const auto dry = trial.of({"--dry-run=json", "a b.py"});
   CHECK(dry->only_told);
-  CHECK(run::command_text(dry->command) == "/usr/bin/python3 -m torch.distributed.run 'a b.py'");
+  CHECK(command_text(dry->command) == "/usr/bin/python3 -m torch.distributed.run 'a b.py'");
   CHECK_FALSE(trial.of({"a.py", "--dry-run"})->only_told);
 }
 

@@ -119,7 +119,7 @@ std::string dry_run_text(const LaunchPlan& plan) {
   }
   const int workers = plan.settings.node.local_world_size;
   for (int rank = 0; rank < workers; ++rank) {
-    out += format("\nlocal rank {}: {}\n", rank, run::command_text(command_of(plan.settings, rank).arguments));
+    out += format("\nlocal rank {}: {}\n", rank, command_text(command_of(plan.settings, rank).arguments));
     if (const auto& placements = plan.settings.placements; !placements.empty()) {
       out += format("  {}\n", text_of(placements.at(static_cast<std::size_t>(rank))));
     }

@@ -32,6 +32,7 @@ std::vector<std::string> sentences_about(const Flag& flag) {
 
 std::string_view state_name(FlagState state) {
   constexpr std::string_view kNames[] = {"works", "nothing to do", "a warning", "error"};
+  static_assert(std::size(kNames) == static_cast<std::size_t>(FlagState::kRefused) + 1);
   return kNames[static_cast<std::size_t>(state)];
 }
 

@@ -943,7 +943,7 @@ consteval bool in_order() {
   }
   return kTable.back().group == kAbout;
 }
-static_assert(in_order(), "the table must follow FlagId, and each group must begin where kFirstOfGroup says");
+static_assert(in_order(), "the table must follow FlagId, and the flags of kFirstOfGroup stand in its order");
 static_assert(std::ranges::none_of(kTable, [](const Flag& flag) { return flag.family == Family{}; }),
               "each row says whose flag it is");
 
@@ -964,6 +964,8 @@ std::string_view group_title(FlagGroup group) {
                                           "Node check (dlrover-run)",
                                           "More options of torchrun and dlrover-run",
                                           "About elastic-run"};
+  static_assert(std::size(kTitles) == kFirstOfGroup.size() &&
+                kFirstOfGroup.size() == static_cast<std::size_t>(kAbout) + 1);
   return kTitles[static_cast<std::size_t>(group)];
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/device_plan.h"
+#include "cli/output_plan.h"
 #include "cli/plan_parts.h"
 #include "cli/rendezvous_plan.h"
 #include "cli/wrap_rules.h"

@@ -147,9 +147,9 @@ void let_background_write() {
 
 // Becomes torchrun, before anything is started.
 int hand_over_to_torchrun(const cli::Delegation& delegation, const process::InheritedState& inherited) {
-  if (delegation.only_told) return print(run::command_text(delegation.command) + "\n");
+  if (delegation.only_told) return print(command_text(delegation.command) + "\n");
   for (const std::string& warning : delegation.warnings) log::warning("delegate", warning);
-  log::answer("delegate", format("delegating to torchrun: {}", run::command_text(delegation.command)));
+  log::answer("delegate", format("delegating to torchrun: {}", command_text(delegation.command)));
   const std::vector<std::string>& command = delegation.command;
   return refuse(process::become_program(command.front(), command, delegation.environment, inherited));
 }

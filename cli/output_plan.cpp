@@ -1,4 +1,4 @@
-#include "cli/plan_parts.h"
+#include "cli/output_plan.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "cli/flag_checks.h"
 #include "cli/launch_plan.h"
 #include "cli/program.h"
 #include "src/base/environment.h"
-#include "src/output/lines/stream_plan.h"
 
-// Parts of the launch plan, each of which reads its flags and writes what follows from them into the plan.
+// Parts of the launch plan: each plan_x() reads its flags and writes what follows from them into the plan.
 namespace elastic::cli {
 
 // Plans whether nodes are checked before training, and what the check consists of on this node. With --hang=restart the
@@ -32,10 +30,5 @@ void plan_warm(const ParsedFlags& flags, const CheckedFlags& checked, const Work
 void plan_numa(const ParsedFlags& flags, const Environment& environment, const HostView& host, LaunchPlan& plan);
 // What --dry-run says of a worker's place: "CPUs 0-15; memory of NUMA node 0 preferred".
 std::string text_of(const numa::Placement& placement);
-
-// Describes where one stream (kStdoutBit or kStderrBit) of the workers goes: "console", "log file and console", or, if
-// local ranks differ, "local ranks 0-2: console; 3: log file". `ranks` has one entry for each local rank, and at least
-// one. `has_files` says whether there is a log directory.
-std::string where_it_goes(std::span<const output::OutputFlags> ranks, unsigned stream, bool has_files);
 
 }  // namespace elastic::cli

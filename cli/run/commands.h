@@ -9,10 +9,11 @@
 #include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/transport/rendezvous_settings.h"
 
-// What elastic-run does instead of running a job. Each of these functions returns the exit status.
 namespace elastic::process {
 struct InheritedState;
 }
+
+// What elastic-run does instead of running a job. Each of these functions returns the exit status.
 namespace elastic::run {
 
 // Serves one worker store on all addresses until SIGTERM, SIGINT, SIGHUP or SIGQUIT arrives; port 0: a free one. Prints

@@ -129,10 +129,4 @@ std::vector<std::string> worker_arguments(const WorkerTemplate& worker, int loca
   return out;
 }
 
-std::string command_text(const std::vector<std::string>& arguments) {
-  std::vector<std::string> quoted;
-  for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
-  return join(quoted, " ");
-}
-
 }  // namespace elastic::run

@@ -66,7 +66,4 @@ Environment as_environment(const std::vector<Variable>& variables);
 // "$$" stays unchanged, so that a script gets its own dollar signs.
 std::vector<std::string> worker_arguments(const WorkerTemplate& worker, int local_rank);
 
-// A command, quoted for a shell.
-std::string command_text(const std::vector<std::string>& arguments);
-
 }  // namespace elastic::run

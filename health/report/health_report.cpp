@@ -85,7 +85,9 @@ Standing standing_of(const NodeHealth& node) {
 }
 
 const char* standing_name(Standing standing) {
-  return std::array{"faulty", "undetermined", "slow", "fit"}[static_cast<std::size_t>(standing)];
+  constexpr std::array kNames{"faulty", "undetermined", "slow", "fit"};
+  static_assert(kNames.size() == static_cast<std::size_t>(Standing::kFit) + 1);
+  return kNames[static_cast<std::size_t>(standing)];
 }
 
 std::vector<int> ranks_of(const HealthReport& report, Standing standing) {

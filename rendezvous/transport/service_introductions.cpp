@@ -37,9 +37,11 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
     if (auto redirect = directs(introduction)) {
       return refuse(id, "the coordinator is not here", out, std::move(*redirect));
     }
-    if (!introduction.may_begin || leaves()) {
-      return refuse(id, leaves() ? "this process is ending" : "this is not the host where the job begins", out,
-                    {.retry_ms = kStrangerRetryMs, .knows_nothing = !left_to_others_.contains(job)});
+    const bool knows_nothing = !left_to_others_.contains(job);
+    if (leaves()) return refuse(id, "this process is ending", out, {.knows_nothing = knows_nothing});
+    if (!introduction.may_begin) {
+      return refuse(id, "this is not the host where the job begins", out,
+                    {.retry_ms = kStrangerRetryMs, .knows_nothing = knows_nothing});
     }
     if (jobs_.size() >= limits::kJobsServed) {
       return refuse(id, format("this coordinator serves {} jobs already, the most that it may", jobs_.size()), out);

@@ -175,6 +175,12 @@ std::string shell_quote(std::string_view argument) {
   return out + "'";
 }
 
+std::string command_text(const std::vector<std::string>& arguments) {
+  std::vector<std::string> quoted;
+  for (const std::string& argument : arguments) quoted.push_back(shell_quote(argument));
+  return join(quoted, " ");
+}
+
 std::string printable(std::string_view text, std::size_t max_bytes) {
   std::string out;
   while (!text.empty()) {

@@ -54,6 +54,8 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 
 // Quotes an argument so that a shell reads it back unchanged; bytes that are not printable become $'\xNN'.
 std::string shell_quote(std::string_view argument);
+// A command, quoted for a shell.
+std::string command_text(const std::vector<std::string>& arguments);
 
 // Makes a text fit for a message: control characters and bytes that are not UTF-8 become \xNN, and a result of more
 // than `max_bytes` is cut and ends in "...".

@@ -8,7 +8,7 @@
 namespace elastic::report {
 
 // How much an Xid says about why a worker failed. Whether the GPU is fit for the next job is another question:
-// health/gpu/judge_gpu.h.
+// health/gpu/judge_gpu.h. The first ones count most.
 enum class XidWeight {
   kHardware,     // the GPU or a link of it has failed
   kProgram,      // most often a fault of the program that ran on the GPU
