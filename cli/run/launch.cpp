@@ -139,8 +139,7 @@ Result<std::shared_ptr<output::RunDirectory>> open_logs(const LogSettings& setti
 // stopped, and some time for the job result.
 void serve_the_others(net::Loop& loop, AgentRunner& agent, const std::string& job, std::int64_t stop_ms) {
   transport::CoordinatorServer& server = *agent.coordinator().server();
-  server.agent_has_ended();
-  if (server.is_idle()) return;
+  if (!server.agent_has_ended()) return;
   net::Timer end(loop);
   if (agent.guardian_is_lost()) end.start(stop_ms + kJobResultMs, [&] { loop.stop(); });
   net::Timer patience(loop);

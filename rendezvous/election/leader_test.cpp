@@ -75,3 +75,26 @@ TEST_CASE("nodes with a peer port that is not shut may lead next, and a process 
   CHECK(chosen[0] == NextLeader{.agent = 12, .node_rank = 0, .addresses = "10.0.0.1", .port = 1});
   CHECK(chosen[1] == process);
 }
+
+TEST_CASE("leadership is transferred by a sole leader only, to another agent with a peer port that is not shut") {
+  constexpr AgentId kOther = 12;
+  constexpr AgentId kShut = 13;
+  Leader leader(kTimes, kOwn, {});
+  leader.follow(true, false, 0);
+  CHECK(leader.is_to_try(kShut, 0));
+  leader.peer_port_tried(kShut, false);
+  CHECK_FALSE(leader.may_transfer_to(kOther, true, 0));  // no round has run
+  leader.begin_round({.term = 1, .number = 1, .membership = 101, .node_count = 3, .tie_breaker = {}},
+                     {at(kOwn, 1), at(kOther, 1), at(kShut, 1)});
+  for (const AgentId agent : {kOwn, kOther, kShut}) {
+    leader.acknowledges(agent, VoterState{}, 0, 0);
+    leader.hears(agent);
+  }
+  REQUIRE(leader.may_run(10));
+  leader.run(10);
+  CHECK(leader.may_transfer_to(kOther, true, 10));
+  CHECK_FALSE(leader.may_transfer_to(kShut, true, 10));
+  CHECK_FALSE(leader.may_transfer_to(kOther, false, 10));
+  CHECK_FALSE(leader.may_transfer_to(kOwn, true, 10));
+  CHECK_FALSE(leader.may_transfer_to(kOther, true, 1'000'000));  // its votes have run out
+}

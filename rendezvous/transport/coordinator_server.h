@@ -62,8 +62,12 @@ class CoordinatorServer {
 
   // What the node's agent knows of the coordinator, if this is its peer port.
   void set_peer_facts(const PeerFacts& facts) { on_event(facts); }
-  // The agent in this process has ended in order; the server stays for other nodes.
-  void agent_has_ended() { on_event(AgentEnded{}); }
+  // The agent in this process has ended in order, and from now on no job begins here. True: the server is to stay for
+  // other nodes, until it is idle.
+  [[nodiscard]] bool agent_has_ended() {
+    on_event(AgentEnded{});
+    return !is_idle();
+  }
   // After agent_has_ended(): this signal tells the process to end. Each coordinator here transfers its leadership, or
   // ends its job. Then the server becomes idle, if it only_ends().
   void leave(int signal) { on_event(ProcessLeaves{signal}); }

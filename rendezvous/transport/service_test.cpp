@@ -117,6 +117,7 @@ TEST_CASE("a process that only waits for its connections to close begins no job,
   CHECK(served.at(late).error.contains("this process is ending"));
   REQUIRE(served.at(late).redirect);
   CHECK(served.at(late).redirect->knows_nothing);
+  CHECK_FALSE(served.at(late).redirect->retry_ms);  // this process will not be here
   CHECK(served.service.jobs() == 0);
 }
 

@@ -14,7 +14,9 @@ import time
 import common
 from common import BenchError, Spread, positive, say
 
-MAY_GROW_KIB = 256  # from the first tenth of the samples to the last, anonymous memory as well as RSS
+MAY_GROW_KIB = 256  # from the first tenth of the samples to the last, anonymous memory as well as all that is resident
+NAMES = {"anonymous": "anonymous memory, KiB", "resident": "RSS without the program's file, KiB",
+         "descriptors": "descriptors"}
 KINDS = {"default": [], "none": ["--log-dir=/dev/null"]}
 PROCESSES = ["outer process", "launcher"]
 SETTLED_S, SETTLE_TIMEOUT_S = 0.03, 60
@@ -22,8 +24,9 @@ SETTLED_S, SETTLE_TIMEOUT_S = 0.03, 60
 NOTES = """\
 Rank 0 kills itself as soon as all ranks of its attempt are in main(), so a round ends at once and no rank is
 slow. At the samples it first waits until both processes were looked at, all ranks running and all
-descriptors open: always the same point of a round. Memory is from smaps_rollup. Each rank checks that its
-TORCHELASTIC_RESTART_COUNT is the attempt that it is in by count. Restart: from the death of rank 0 until
+descriptors open: always the same point of a round. Memory is from smaps, without the pages of the
+program's own file: the first restarts read more of them, up to the size of the file. Each rank checks that
+its TORCHELASTIC_RESTART_COUNT is the attempt that it is in by count. Restart: from the death of rank 0 until
 the last new rank is in main()."""
 
 
@@ -33,7 +36,7 @@ class Sample:
 
     attempt: int
     anonymous: int
-    rss: int
+    resident: int  # without the pages of the program's file that are as in the file
     descriptors: int
 
 
@@ -155,13 +158,20 @@ def launcher_of(outer):
 
 def look(pid, attempt):
     descriptors = settled_descriptors(pid)
-    memory = {}
-    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
-        name, _, value = line.partition(":")
-        memory[name] = int(value.split()[0])
     # Not the private memory: pages of a program that was linked just now are dirty until they are written back, and
     # count as private or shared by whether another elastic-run happens to run.
-    return Sample(attempt, memory["Anonymous"], memory["Rss"], descriptors)
+    program = os.readlink(f"/proc/{pid}/exe")
+    anonymous = resident = 0
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        first, *others = line.split(maxsplit=5)
+        if not first.endswith(":"):
+            of_program = others[4:] == [program]
+        elif first == "Anonymous:":
+            anonymous += int(others[0])
+            resident += int(others[0]) if of_program else 0
+        elif first == "Rss:" and not of_program:
+            resident += int(others[0])
+    return Sample(attempt, anonymous, resident, descriptors)
 
 
 def settled_descriptors(pid):
@@ -194,7 +204,7 @@ def judge(samples):
     growths = []
     for name, found in samples.items():
         tenth = max(1, len(found) // 10)
-        for what, allowed in (("anonymous", MAY_GROW_KIB), ("rss", MAY_GROW_KIB), ("descriptors", 0)):
+        for what, allowed in (("anonymous", MAY_GROW_KIB), ("resident", MAY_GROW_KIB), ("descriptors", 0)):
             first, last = (Spread.of([getattr(one, what) for one in part]).median
                            for part in (found[:tenth], found[-tenth:]))
             growths.append(Growth(name, what, first, last, allowed))
@@ -205,10 +215,9 @@ def report(args, kind, growths, gaps, took_s):
     tenth = max(1, len(gaps) // 10)
     first, last = Spread.of(gaps[:tenth]), Spread.of(gaps[-tenth:])
     print(f"\n{args.restarts} RESTARTS OF {args.ranks} RANKS, log directories: {kind}")
-    names = {"anonymous": "anonymous memory, KiB", "rss": "RSS, KiB", "descriptors": "descriptors"}
     common.print_table(
         ["<process", "<", "first tenth", "last tenth", "grown", "may grow", "<"],
-        [[one.process, names[one.what], f"{one.first:g}", f"{one.last:g}", f"{one.last - one.first:+g}",
+        [[one.process, NAMES[one.what], f"{one.first:g}", f"{one.last:g}", f"{one.last - one.first:+g}",
           f"{one.allowed:g}", "flat" if one.flat else "NOT FLAT"] for one in growths])
     print(f"a restart takes {first.median:.2f} ms (at most {first.max:.0f}) in the first tenth, "
           f"{last.median:.2f} ms (at most {last.max:.0f}) in the last; all in all {took_s:.1f} s, "

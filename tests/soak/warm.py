@@ -55,8 +55,8 @@ while True:
 
 NOTES = f"""\
 {RANKS} workers of the standard library, whose torch is a stand-in. First: rank 0 of each round fails as soon as the workers
-of the next one wait, so that each restart is warm. Memory is from smaps_rollup, while the ranks of a round run and others
-wait. Second: one process is killed by SIGKILL at a random moment, of the time in which modules are imported and workers
+of the next one wait, so that each restart is warm. Memory is from smaps, without the pages of the program's file, while
+the ranks of a round run and others wait. Second: one process is killed by SIGKILL at a random moment, of the time in which modules are imported and workers
 forked, or of a failure and the order that follows: one of {', '.join(WHO)}
 (which forks a worker that waits, and ends). Then, if launcher and guardian live, rank 0 fails, and all ranks must come once,
 all fresh or all warm, with one restart charged; if not, all processes must have gone within {END_S} s. A rank holds a lock
@@ -438,11 +438,10 @@ def main():
 
 def report_restarts(args, samples, took_s):
     growths = restarts.judge(samples)
-    names = {"anonymous": "anonymous memory, KiB", "rss": "RSS, KiB", "descriptors": "descriptors"}
     print(f"\n{args.restarts} RESTARTS OF {RANKS} WARM RANKS in {took_s:.0f} s")
     common.print_table(
         ["<process", "<", "first tenth", "last tenth", "grown", "may grow", "<"],
-        [[one.process, names[one.what], f"{one.first:g}", f"{one.last:g}", f"{one.last - one.first:+g}",
+        [[one.process, restarts.NAMES[one.what], f"{one.first:g}", f"{one.last:g}", f"{one.last - one.first:+g}",
           f"{one.allowed:g}", "flat" if one.flat else "NOT FLAT"] for one in growths])
     return None if all(one.flat for one in growths) else "something has grown"
 
