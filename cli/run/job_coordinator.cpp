@@ -121,7 +121,7 @@ status::Whereabouts JobCoordinator::whereabouts(const agent::Link& link, bool is
 std::vector<JobCoordinator::Address> JobCoordinator::listeners(const agent::Link& link) const {
   if (auto there = address_elsewhere()) return {*std::move(there)};
   std::vector<Address> out;
-  for (const protocol::NextLeader& next_leader : link.next_leaders()) {
+  for (const protocol::NextLeader& next_leader : link.follower().next_leaders()) {
     const std::vector<std::string> addresses = split(next_leader.addresses, ' ');
     if (next_leader.agent != link.agent() && !addresses.empty()) out.push_back({addresses.front(), next_leader.port});
   }

@@ -18,6 +18,9 @@ constexpr std::int64_t kFirstDelayMs = 50;
 constexpr const char* kNotAnswered = "the connection attempt timed out";
 constexpr const char* kSaysNothing = "it accepts the connection, but sends nothing";
 
+// The kernel of the host of the coordinator that the agent has lost shows that its process is gone.
+Link::Log coordinator_is_dead(const char* why) { return {format("the coordinator's process has ended: {}", why)}; }
+
 }  // namespace
 
 Link::Effects Link::begin(std::int64_t now_ms) {
@@ -32,10 +35,10 @@ Link::Effects Link::connected(const Connected& connection, std::int64_t now_ms) 
   state_ = State::kGreeting;
   is_same_place_ = connection.is_same_place;
   Introduction introduction{settings_.job, settings_.agent, own_incarnation_, term_};
-  introduction.may_begin = connection.may_begin && !search_.probes();
+  introduction.may_begin = connection.may_begin && !follower_.probes();
   session_.emplace(std::move(introduction), settings_.secret, connection.nonce);
   joined_ms_ = now_ms;
-  greet_until_ms_ = std::max(greet_until_ms_, now_ms + search_.greeting_ms(now_ms).value_or(0));
+  greet_until_ms_ = std::max(greet_until_ms_, now_ms + follower_.greeting_ms(now_ms).value_or(0));
   out.push_back(Write{session_->begin()});
   out.push_back(Joining{});
   return out;
@@ -49,8 +52,8 @@ Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
   if (!is_further || last_problem_.empty()) last_problem_ = why;
-  if (has_refused && refusal_is_proof_ && search_.has_asked_the_lost()) {
-    judge_death(owner, "its host refuses connections to its port", now_ms, out);
+  if (has_refused && follower_.refused(node(owner, now_ms), now_ms)) {
+    out.push_back(coordinator_is_dead("its host refuses connections to its port"));
   }
   try_again(has_refused, was_attached && has_lasted(now_ms), now_ms);
   Effects more = on_time(owner, now_ms);
@@ -75,85 +78,68 @@ Link::Effects Link::received(Bytes bytes, const Owner& owner, std::int64_t now_m
 }
 
 void Link::on_session_event(const AgentSession::Event& event, const Owner& owner, std::int64_t now_ms, Effects& out) {
-  std::visit(Overloaded{
-                 [&](const AgentSession::Welcomed& e) {
-                   if (refusal_is_proof_ && is_same_place_ && search_.is_replaced_by(e.welcome.host)) {
-                     // The next leaders are asked first, in their order, so that all nodes vote for the same one.
-                     judge_death(owner, "another process listens at its port", now_ms, out);
-                     disconnect(out);
-                     last_problem_ = "another process listens at its port";
-                     return try_again(true, false, now_ms);
-                   }
-                   if (search_.shuns(e.welcome.host)) {
-                     disconnect(out);
-                     last_problem_ = "the one that answers there has stood in vain";
-                     return try_again(true, false, now_ms);
-                   }
-                   // This node's vote is of no use to a candidate of another start of the job.
-                   const bool is_other_start = own_incarnation_ != 0 && e.welcome.incarnation != own_incarnation_;
-                   if (is_other_start && e.welcome.good_for_ms == 0) {
-                     disconnect(out);
-                     last_problem_ = "a candidate of another start of the job answers there";
-                     return try_again(false, false, now_ms);
-                   }
-                   state_ = State::kAttached;
-                   was_attached_ = true;
-                   attached_ms_ = now_ms;
-                   attempts_ = short_sessions_;
-                   grants_ = true;
-                   lease_ = {e.welcome.loss_timeout_ms};
-                   term_ = e.welcome.term;
-                   incarnation_ = e.welcome.incarnation;
-                   // While workers run, only answers to this session's keep-alives extend their lease: the node may
-                   // yet be rejected.
-                   if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + granted_ms(e.welcome.good_for_ms);
-                   keep_alive_at_ms_ = now_ms;
-                   vote_.welcomed(e.welcome, now_ms);
-                   search_.meets(e.welcome.host);
-                   out.push_back(Attached{});
-                 },
-                 [&](const AgentSession::LeaseGrant& e) {
-                   const std::int64_t until_ms = e.sent_ms + granted_ms(e.good_for_ms);
-                   lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
-                   grants_ = !e.asks || e.good_for_ms != 0;
-                   if (grants_) {
-                     search_.end();
-                     since_ms_ = now_ms;  // a coordinator was here, whatever becomes of it in this session
-                   }
-                   if (!e.asks) vote_.granted_unasked();
-                   const auto ack = e.asks ? vote_.lease_granted(session_->welcome(), now_ms) : std::nullopt;
-                   if (!ack) return;
-                   ByteString bytes;
-                   session_->acknowledge_lease(e.number, ack->voter_state, bytes);
-                   out.push_back(Write{std::move(bytes)});
-                 },
-                 [&](const AgentSession::Received& e) {
-                   term_ = session_->welcome().term;
-                   incarnation_ = session_->welcome().incarnation;
-                   on_message(e.message, now_ms, out);
-                 },
-                 [&](const AgentSession::Stale& e) { out.push_back(Log{e.text}); },
-                 [&](const SessionError& e) {
-                   const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
-                                                e.kind == SessionError::Kind::kVersion ||
-                                                e.kind == SessionError::Kind::kNotOurs;
-                   disconnect(out, e.redirect && e.redirect->knows_nothing);
-                   const bool was_attached = state_ == State::kAttached;
-                   if (was_attached) detach(e.text, out);
-                   session_.reset();
-                   last_problem_ = e.text;
-                   if (will_not_change && !was_attached_ && !settings_.may_meet_others) {
-                     state_ = State::kOver;
-                     const bool is_named = !settings_.endpoint.empty();
-                     out.push_back(GiveUp{is_named ? format("{}: {}", settings_.endpoint, e.text) : e.text});
-                     return;
-                   }
-                   if (was_attached) (void)has_lasted(now_ms);
-                   if (e.redirect) search_.sent(*e.redirect);
-                   try_again(false, false, now_ms);
-                 },
-             },
-             event);
+  std::visit(
+      Overloaded{
+          [&](const AgentSession::Welcomed& e) {
+            const auto welcomed = follower_.welcomed(e.welcome, is_same_place_, node(owner, now_ms), now_ms);
+            if (welcomed.is_proof) out.push_back(coordinator_is_dead(welcomed.why_not));
+            if (welcomed.why_not != nullptr) {
+              disconnect(out);
+              last_problem_ = welcomed.why_not;
+              return try_again(welcomed.has_refused, false, now_ms);
+            }
+            state_ = State::kAttached;
+            was_attached_ = true;
+            attached_ms_ = now_ms;
+            attempts_ = short_sessions_;
+            grants_ = true;
+            lease_ = {e.welcome.loss_timeout_ms};
+            term_ = e.welcome.term;
+            incarnation_ = e.welcome.incarnation;
+            // While workers run, only answers to this session's keep-alives extend their lease: the node may
+            // yet be rejected.
+            if (!owner.needs_lease) lease_until_ms_ = joined_ms_ + granted_ms(e.welcome.good_for_ms);
+            keep_alive_at_ms_ = now_ms;
+            out.push_back(Attached{});
+          },
+          [&](const AgentSession::LeaseGrant& e) {
+            const std::int64_t until_ms = e.sent_ms + granted_ms(e.good_for_ms);
+            lease_until_ms_ = std::max(lease_until_ms_.value_or(until_ms), until_ms);
+            grants_ = !e.asks || e.good_for_ms != 0;
+            if (grants_) since_ms_ = now_ms;  // a coordinator was here, whatever becomes of it in this session
+            const auto ack = follower_.lease_granted(session_->welcome(), {e.good_for_ms, e.asks, grants_}, now_ms);
+            if (!ack) return;
+            ByteString bytes;
+            session_->acknowledge_lease(e.number, ack->voter_state, bytes);
+            out.push_back(Write{std::move(bytes)});
+          },
+          [&](const AgentSession::Received& e) {
+            term_ = session_->welcome().term;
+            incarnation_ = session_->welcome().incarnation;
+            on_message(e.message, now_ms, out);
+          },
+          [&](const AgentSession::Stale& e) { out.push_back(Log{e.text}); },
+          [&](const SessionError& e) {
+            const bool will_not_change = e.kind == SessionError::Kind::kSecret ||
+                                         e.kind == SessionError::Kind::kVersion ||
+                                         e.kind == SessionError::Kind::kNotOurs;
+            disconnect(out, e.redirect && e.redirect->knows_nothing);
+            const bool was_attached = state_ == State::kAttached;
+            if (was_attached) detach(e.text, out);
+            session_.reset();
+            last_problem_ = e.text;
+            if (will_not_change && !was_attached_ && !settings_.may_meet_others) {
+              state_ = State::kOver;
+              const bool is_named = !settings_.endpoint.empty();
+              out.push_back(GiveUp{is_named ? format("{}: {}", settings_.endpoint, e.text) : e.text});
+              return;
+            }
+            if (was_attached) (void)has_lasted(now_ms);
+            if (e.redirect) follower_.redirected(*e.redirect);
+            try_again(false, false, now_ms);
+          },
+      },
+      event);
 }
 
 // Handles the messages about the link itself; the rest is the owner's.
@@ -165,7 +151,7 @@ void Link::on_message(const CoordinatorMessage& message, std::int64_t now_ms, Ef
     return;
   }
   const auto* end = std::get_if<EndJob>(&message);
-  if (end != nullptr && vote_.have_run_after(end->job_result, incarnation_)) {
+  if (end != nullptr && follower_.has_run_after(end->job_result, session_->welcome())) {
     // A coordinator that was cut off has ended the job, while the others and this node have gone on with another
     // coordinator.
     disconnect(out);
@@ -173,11 +159,11 @@ void Link::on_message(const CoordinatorMessage& message, std::int64_t now_ms, Ef
     grants_ = false;
     // A search that is on must not begin anew, as after the loss of a candidate: it would come back here before it asks
     // anybody else.
-    if (search_.is_on()) state_ = State::kGreeting;
+    if (follower_.is_searching()) state_ = State::kGreeting;
     return try_again(false, false, now_ms);
   }
   if (const auto* resigned = std::get_if<Resigned>(&message)) {
-    vote_.resigned(session_->welcome(), now_ms);
+    follower_.on_resigned(session_->welcome(), now_ms);
     disconnect(out);
     if (resigned->transfers_leadership) {
       has_transferred_leadership_ = settings_.local;
@@ -191,26 +177,17 @@ void Link::on_message(const CoordinatorMessage& message, std::int64_t now_ms, Ef
     return;
   }
   if (const auto* prepare = std::get_if<PrepareRound>(&message)) {
-    vote_.hears(*prepare, session_->welcome().incarnation);
-    search_.knows(prepare->next_leaders);
-    has_no_next_leader_ = prepare->next_leaders.empty();
-    if (prepare->next_leaders.empty()) {
-      vote_.granted_unasked();  // nobody could be elected after it: votes do not count
-    } else {
-      vote_.prepares(session_->welcome(), now_ms);
-    }
-    refusal_is_proof_ = prepare->refusal_is_proof;
-    if (!prepare->before.empty()) {
+    if (follower_.on_prepare_round(*prepare, session_->welcome(), now_ms)) {
       session_->send(RoundHeard{prepare->round}, bytes);
       out.push_back(Write{std::move(bytes)});
     }
   }
   if (const auto* next = std::get_if<NextRound>(&message)) {
-    vote_.hears(*next, session_->welcome().incarnation);
+    follower_.on_next_round(*next, session_->welcome());
     session_->send(RoundHeard{next->next.number}, bytes);
     out.push_back(Write{std::move(bytes)});
   }
-  if (const auto* run = std::get_if<RunWorkers>(&message)) vote_.runs(run->round);
+  if (const auto* run = std::get_if<RunWorkers>(&message)) follower_.on_run_workers(*run);
   out.push_back(Deliver{message});
 }
 
@@ -227,14 +204,16 @@ Link::Effects Link::on_time(const Owner& owner, std::int64_t now_ms) {
     return out;
   }
   switch (state_) {
-    case State::kResting:
+    case State::kResting: {
       if (now_ms < try_at_ms_ || !owner.may_connect) break;
       state_ = State::kConnecting;
       ELASTIC_CHECK(!has_connection_);
       has_connection_ = true;
-      out.push_back(Connect{search_.next(vote_.free_at_ms(now_ms), now_ms)});
-      greet_until_ms_ = now_ms + search_.patience_ms(now_ms).value_or(settings_.greeting_ms);
+      election::Follower::Attempt attempt = follower_.next_peer(now_ms);
+      out.push_back(Connect{std::move(attempt.to)});
+      greet_until_ms_ = now_ms + attempt.patience_ms.value_or(settings_.greeting_ms);
       break;
+    }
     case State::kConnecting:
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
@@ -268,9 +247,8 @@ Link::Effects Link::send(const AgentMessage& message) {
   Effects out;
   const auto* leaves = std::get_if<NodeLeaves>(&message);
   const bool is_done = leaves != nullptr && leaves->signal == 0;
-  if (is_done) search_.is_done();
+  if (is_done) follower_.leaves(attached() ? &session_->welcome() : nullptr);
   if (!session_) return out;
-  if (is_done && state_ == State::kAttached) vote_.leaves(session_->welcome());
   ByteString bytes;
   session_->send(message, bytes);
   if (!bytes.empty()) out.push_back(Write{std::move(bytes)});
@@ -389,12 +367,12 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   // A candidate that was not elected does not count as a coordinator that was found.
   const bool has_lost_one = state_ == State::kAttached && grants_;
   // After a split vote a random pause lets one node become a candidate before the others look for it.
-  if (state_ == State::kAttached && search_.is_on()) delay_ms += random(lease_.renewal_ms() / 2);
+  if (state_ == State::kAttached && follower_.is_searching()) delay_ms += random(lease_.renewal_ms() / 2);
   if (has_lost_one || is_told_to_wait) {
     since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
     has_tried_ = false;
   }
-  if (state_ == State::kAttached) search_.begin(lease_, now_ms);
+  if (state_ == State::kAttached) follower_.lost(lease_, now_ms);
   session_.reset();
   state_ = State::kResting;
   try_at_ms_ = now_ms + delay_ms;
@@ -403,15 +381,13 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
 void Link::try_again(bool has_refused, bool at_once, std::int64_t now_ms) {
   if (state_ != State::kAttached) has_tried_ = true;
   if (at_once) return rest(0, now_ms);
-  const auto again_at_ms = search_.again_at_ms(has_refused, now_ms);
+  const auto again_at_ms = follower_.ask_again_ms(has_refused, now_ms);
   rest(again_at_ms ? *again_at_ms - now_ms : back_off(), now_ms);
 }
 
-// The process of the coordinator that the agent has lost is gone: the kernel of its host shows it.
-void Link::judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out) {
+election::Follower::Node Link::node(const Owner& owner, std::int64_t now_ms) const {
   const bool holds_lease = lease_until_ms_ && now_ms < *lease_until_ms_;
-  if (!vote_.died(search_.rank_of_the_lost(), holds_lease, owner.runs_workers, now_ms)) return;
-  out.push_back(Log{format("the coordinator's process has ended: {}", why)});
+  return {.holds_lease = holds_lease, .runs_workers = owner.runs_workers, .belongs_to = own_incarnation_};
 }
 
 bool Link::hears_coordinator(std::int64_t now_ms) const {
@@ -420,15 +396,15 @@ bool Link::hears_coordinator(std::int64_t now_ms) const {
 
 // Once the node is free to vote for another coordinator this one no longer counts its vote.
 std::int64_t Link::silent_until_ms() const {
-  if (search_.next_leaders().empty()) return heard_ms_ + lease_.loss_timeout_ms;
-  return std::max(heard_ms_ + lease_.lease_ms(), vote_.free_at_ms(heard_ms_).value_or(0));
+  if (follower_.next_leaders().empty()) return heard_ms_ + lease_.loss_timeout_ms;
+  return std::max(heard_ms_ + lease_.lease_ms(), follower_.free_at_ms(heard_ms_).value_or(0));
 }
 
 std::optional<std::int64_t> Link::may_elect_from_ms(std::int64_t now_ms) const {
-  const bool seeks = state_ == State::kAttached ? !hears_coordinator(now_ms) : search_.is_on();
-  if (!seeks || state_ == State::kOver || search_.next_leaders().empty() || has_transferred_leadership_) return {};
-  if (vote_.has_left()) return {};
-  return vote_.free_at_ms(now_ms);
+  const bool seeks = state_ == State::kAttached ? !hears_coordinator(now_ms) : follower_.is_searching();
+  if (!seeks || state_ == State::kOver || follower_.next_leaders().empty() || has_transferred_leadership_) return {};
+  if (follower_.has_left()) return {};
+  return follower_.free_at_ms(now_ms);
 }
 
 // Each pause is twice as long as the one before, with a random half, so that a thousand agents do not come at once.

@@ -6,8 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/election/node_vote.h"
-#include "rendezvous/election/search.h"
+#include "rendezvous/election/follower.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/protocol/session.h"
@@ -84,7 +83,7 @@ class Link {
     bool runs_workers = false;  // of the last round that was prepared
   };
 
-  explicit Link(LinkSettings settings) : settings_(std::move(settings)), vote_(settings_.agent) {}
+  explicit Link(LinkSettings settings) : settings_(std::move(settings)), follower_(settings_.agent) {}
 
   Effects begin(std::int64_t now_ms);
   struct Connected {
@@ -120,9 +119,7 @@ class Link {
   std::optional<Waiting> waiting() const;
 
   protocol::AgentId agent() const { return settings_.agent; }
-  const election::NodeVote& vote() const { return vote_; }
-  // The processes that may host the coordinator after this one.
-  const std::vector<protocol::NextLeader>& next_leaders() const { return search_.next_leaders(); }
+  const election::Follower& follower() const { return follower_; }
   const std::string& endpoint() const { return settings_.endpoint; }
   bool attached() const { return state_ == State::kAttached; }
   // The link is attached, and the coordinator has answered the last keep-alives: agents that look for it may be
@@ -143,9 +140,9 @@ class Link {
   // is not lost, or no coordinator has asked for the node's vote.
   std::optional<std::int64_t> may_elect_from_ms(std::int64_t now_ms) const;
   // The agent votes for the coordinator in its own process, which has not resigned.
-  bool votes_for_own() const { return state_ != State::kOver && vote_.votes_for_own(); }
+  bool votes_for_own() const { return state_ != State::kOver && follower_.votes_for_own(); }
   // That coordinator is gone.
-  void own_is_over(std::int64_t now_ms) { vote_.own_is_over(now_ms); }
+  void own_is_over(std::int64_t now_ms) { follower_.own_is_over(now_ms); }
   // Checks that session, connection and times fit the state. The owner calls it after each event.
   void check_invariants() const;
 
@@ -157,7 +154,7 @@ class Link {
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
   // Like rest(), after an attempt or a session that failed.
   void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
-  void judge_death(const Owner& owner, const char* why, std::int64_t now_ms, Effects& out);
+  election::Follower::Node node(const Owner& owner, std::int64_t now_ms) const;
   // The pause in milliseconds after an attempt that failed.
   std::int64_t back_off();
   // A random number from 0 to `most`.
@@ -173,7 +170,7 @@ class Link {
   void judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out);
   void give_up(std::int64_t now_ms, Effects& out);
   // The coordinator is elsewhere, and nobody else can lead the job.
-  bool is_bound_to_coordinator() const { return has_no_next_leader_ && !settings_.local; }
+  bool is_bound_to_coordinator() const { return follower_.is_bound() && !settings_.local; }
   std::int64_t silent_until_ms() const;
   std::int64_t give_up_at() const;
 
@@ -183,11 +180,8 @@ class Link {
   bool is_same_place_ = false;   // Connected::is_same_place of the present connection
   bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
-  election::NodeVote vote_;
-  election::Search search_;
-  bool refusal_is_proof_ = true;     // PrepareRound::refusal_is_proof of the last round
-  bool has_no_next_leader_ = false;  // of that round: PrepareRound::next_leaders
-  bool grants_ = false;              // kAttached: the coordinator is no candidate, as far as is known
+  election::Follower follower_;
+  bool grants_ = false;  // kAttached: the coordinator is no candidate, as far as is known
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;

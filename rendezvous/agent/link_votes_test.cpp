@@ -34,12 +34,12 @@ TEST_CASE(
   CHECK(tied.other.last<RoundHeard>()->round == 4);
   tied.say(NextRound{{1, 5, 11, 2, 0}, {{1, 3, 9, 2, 0}}});  // the node is not in this one
   CHECK(tied.other.last<RoundHeard>()->round == 5);
-  CHECK(tied.link.vote().rounds().rounds().back().rank == std::nullopt);
+  CHECK(tied.link.follower().rounds().rounds().back().rank == std::nullopt);
 }
 
 namespace {
 
-bool is_free(const TiedLink& tied) { return tied.link.vote().free_at_ms(tied.now_ms) == 0; }
+bool is_free(const TiedLink& tied) { return tied.link.follower().free_at_ms(tied.now_ms) == 0; }
 
 // A node in a round whose coordinator, in the process of agent 8, has asked for its vote.
 void begin_round(TiedLink& tied, bool refusal_is_proof) {

@@ -179,8 +179,7 @@ void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, E
 
 void Coordinator::run_if_ready(Effects& out) {
   if (state_ != State::kPreparing || !store_) return;
-  if (check_.is_running() || !leader_.may_run(now_ms_)) return;
-  leader_.run(now_ms_);
+  if (check_.is_running() || !leader_.run(now_ms_)) return;
   state_ = State::kRunning;
   has_run_ = true;
   for (auto& [agent, node] : roster_.nodes()) {

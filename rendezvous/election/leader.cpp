@@ -121,11 +121,11 @@ void Leader::hears(AgentId agent) {
   if (lease_) lease_->hears(agent);
 }
 
-bool Leader::may_run(std::int64_t now_ms) const { return lease_ ? lease_->may_run(now_ms) : !candidate_; }
-
-void Leader::run(std::int64_t now_ms) {
+bool Leader::run(std::int64_t now_ms) {
+  if (candidate_ || (lease_ && !lease_->may_run(now_ms))) return false;
   next_round_.reset();
   if (lease_) lease_->run(now_ms);
+  return true;
 }
 
 void Leader::abandon() {

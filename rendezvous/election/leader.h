@@ -73,9 +73,8 @@ class Leader {
   Begun begin_round(protocol::Round round, const std::vector<NextLeaderCandidate>& members);
   // The agent has heard of the prepared round.
   void hears(protocol::AgentId agent);
-  // The workers of the prepared round may be started.
-  bool may_run(std::int64_t now_ms) const;
-  void run(std::int64_t now_ms);
+  // The workers of the prepared round are started now, if they may be.
+  bool run(std::int64_t now_ms);
   // The prepared round will never run.
   void abandon();
   // What nodes that are not in a round are told while it is prepared, if it needs a quorum of earlier ones; else empty.

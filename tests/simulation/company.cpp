@@ -13,13 +13,13 @@ namespace elastic::simulation {
 namespace {
 
 const std::vector<protocol::KnownRound>& known_to(const Node& node) {
-  return node.agent()->link().vote().rounds().rounds();
+  return node.agent()->link().follower().rounds().rounds();
 }
 
 // The node belongs to the job still, and looks for a coordinator.
 bool looks(const Node& node) {
   return node.is_running() && node.agent() != nullptr && !node.was_signalled() &&
-         !node.agent()->lifecycle().has_job_result() && !node.agent()->link().vote().has_left();
+         !node.agent()->lifecycle().has_job_result() && !node.agent()->link().follower().has_left();
 }
 
 protocol::Incarnation incarnation_of(const Node& node) {
@@ -28,7 +28,7 @@ protocol::Incarnation incarnation_of(const Node& node) {
 }
 
 bool knows(const Node& node, const Node& candidate) {
-  const auto& next_leaders = node.agent()->link().next_leaders();
+  const auto& next_leaders = node.agent()->link().follower().next_leaders();
   return std::ranges::find(next_leaders, candidate.agent_id(), &protocol::NextLeader::agent) != next_leaders.end();
 }
 

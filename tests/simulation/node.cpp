@@ -479,7 +479,7 @@ void Node::guardian_kills() {
 std::vector<ListenerId> Node::listeners() const {
   if (!has_peer_server() || !at_home_) return {connects_to_};
   std::vector<ListenerId> out;
-  for (const protocol::NextLeader& next_leader : agent_->link().next_leaders()) {
+  for (const protocol::NextLeader& next_leader : agent_->link().follower().next_leaders()) {
     if (next_leader.agent != agent_id_) out.push_back(static_cast<ListenerId>(next_leader.port));
   }
   return out;

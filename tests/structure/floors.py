@@ -51,6 +51,9 @@ ROOMS = {
     "cli/run": [],
 }
 
+# Rooms that others enter by some of their headers only.
+DOORS = {"rendezvous/election": {"leader.h", "follower.h", "grant.h"}}
+
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
     "rendezvous/agent", "rendezvous/coordinator", "rendezvous/events", "rendezvous/trace", "src/report", "src/status", "src/net/http",
@@ -252,6 +255,8 @@ def wrong_include(path, here, kind, name, sources):
     if there is not None and there[0] < here[0]:
         return None
     mine, other = find_place(path, ROOMS), find_place(name, ROOMS)
+    if mine != other and other in DOORS and name.removeprefix(f"{other}/") not in DOORS[other]:
+        return f"from outside only {', '.join(sorted(DOORS[other]))} of {other} may be included"
     if mine and mine != other and other not in ROOMS[mine]:
         return f"{mine} may not include from {other or here[1]}"
     return None

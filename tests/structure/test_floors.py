@@ -127,6 +127,12 @@ def test_an_include_from_a_lower_floor_is_allowed(house, user, used):
     assert house(include(user, used)) == []
 
 
+def test_a_way_into_a_room_beside_its_doors_is_found(house):
+    assert house({"rendezvous/agent/good.h": '#include "rendezvous/election/follower.h"'}) == []
+    broken = house({"rendezvous/agent/bad.h": '#include "rendezvous/election/voter.h"'})
+    assert "from outside only follower.h, grant.h, leader.h of rendezvous/election may be included" in broken[0]
+
+
 def test_a_file_outside_all_floors_is_found(house):
     assert "stands on no floor" in house({"src/attic/chest.cpp": "int i;"})[0]
     assert "stands on no floor" in house({"src/loose.h": "#pragma once"})[0]
