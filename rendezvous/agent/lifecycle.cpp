@@ -95,8 +95,12 @@ bool Lifecycle::needs_lease() const {
   // without this node. If the coordinator is elsewhere, even the only node may be replaced. Without a session no
   // coordinator is in this process, as far as is known, though its peer port may be asked.
   if (settings_.hosts_coordinator && !detached_ && round_.place().node_count <= 1) return false;
-  return state_ == State::kPreparing || runs_workers() || ends_processes();
+  return LifecycleTable::kNeedsLease.has(state_) || ends_processes();
 }
+
+bool Lifecycle::is_in_round() const { return LifecycleTable::kInRound.has(state_); }
+bool Lifecycle::runs_or_succeeded() const { return LifecycleTable::kRunsOrSucceeded.has(state_); }
+bool Lifecycle::is_stopping() const { return LifecycleTable::kStopping.has(state_); }
 
 void Lifecycle::prepare_round(const PrepareRound& message, Effects& out) {
   state_ = State::kPreparing;

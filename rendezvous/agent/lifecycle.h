@@ -187,9 +187,10 @@ class Lifecycle {
   void hurry(std::int64_t longest_ms, Effects& out);
 
   // A round was ordered, and is not being stopped.
-  bool is_in_round() const { return state_ == State::kPreparing || runs_or_succeeded(); }
-  bool runs_or_succeeded() const { return runs_workers() || state_ == State::kSucceeded; }
-  bool is_stopping() const { return state_ == State::kStopping || state_ == State::kEnding; }
+  bool is_in_round() const;
+  bool runs_or_succeeded() const;
+  // Processes of a round are being ended, or were.
+  bool is_stopping() const;
   // Processes of a round are being ended, or the node lingers after that.
   bool ends_processes() const { return is_stopping() && !nothing_left_; }
   NodeWaits::For waits_for() const;

@@ -50,6 +50,12 @@ struct LifecycleTable {
   static_assert(std::array{State::kIdle, State::kPreparing, State::kRunning, State::kSucceeded, State::kStopping,
                            State::kEnding, State::kEnded} ==
                 std::array{State{0}, State{1}, State{2}, State{3}, State{4}, State{5}, State{6}});
+  static constexpr StateSet kInRound{State::kPreparing, State::kRunning, State::kSucceeded};
+  static constexpr StateSet kRunsOrSucceeded{State::kRunning, State::kSucceeded};
+  static constexpr StateSet kStopping{State::kStopping, State::kEnding};
+  // The coordinator could give the ranks of the workers to other nodes.
+  static constexpr StateSet kNeedsLease{State::kPreparing, State::kRunning};
+
   static constexpr std::tuple kRows{
       // --- The coordinator's orders and words. ---
       on<protocol::PrepareRound>({.idle = &L::prepare_round, .others = &L::refuse_round}),

@@ -100,6 +100,8 @@ void Coordinator::run_cell_of(const Event& event, More&... more) {
   run_cell(row.cells, static_cast<std::size_t>(state_), *this, event, more...);
 }
 
+bool Coordinator::is_in_round() const { return JobTable::kInRound.has(state_); }
+
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (ended()) return {};
   std::optional<std::int64_t> next;
@@ -448,7 +450,6 @@ void Coordinator::go_on_stopping(const EventHandled&, Effects& out) {
   let_done_nodes_leave(out);
   news_.drop_change();
   if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);
-  if (state_ == State::kForming) form_if_due(out);
 }
 
 void Coordinator::count_votes(Effects& out) {

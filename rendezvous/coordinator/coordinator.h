@@ -62,7 +62,7 @@ class Coordinator {
   const membership::Roster& roster() const { return roster_; }
   bool runs_workers() const { return state_ == State::kRunning; }
   // The job is in kPreparing, and nodes are being checked.
-  bool is_checking() const { return state_ == State::kPreparing && check_.is_running(); }
+  bool is_checking() const { return is_preparing() && check_.is_running(); }
   // The job's status without its name and the figures of the check. At most `most_members` nodes are listed by name.
   status::Job status(std::int64_t now_ms, std::size_t most_members,
                      const std::function<std::string(protocol::NodeId session)>& address_of = {}) const;
@@ -90,7 +90,7 @@ class Coordinator {
     return leader_.leads_by_votes() && leader_.why_over(now_ms).empty();
   }
   // No node is in the job and no round was formed: the job can be forgotten.
-  bool is_empty() const { return state_ == State::kForming && !round_ && roster_.size() == 0 && claims_.empty(); }
+  bool is_empty() const { return !round_ && !has_result() && !ended() && roster_.size() == 0 && claims_.empty(); }
 
  private:
   friend struct JobTable;
@@ -214,7 +214,8 @@ class Coordinator {
     return is_recovering() && recovery_.is_of_round(facts);
   }
   // A round is on, or being taken over.
-  bool is_in_round() const { return state_ != State::kForming && !has_result() && !ended(); }
+  bool is_in_round() const;
+  bool is_preparing() const { return state_ == State::kPreparing; }
   void look_at_leases(Effects& out);
   bool can_do_without(const Node& node) const;
   bool is_current(const Node& node, protocol::RoundNumber round) const;

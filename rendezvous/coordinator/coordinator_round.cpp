@@ -178,7 +178,7 @@ void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, E
 }
 
 void Coordinator::run_if_ready(Effects& out) {
-  if (state_ != State::kPreparing || !store_) return;
+  if (!is_preparing() || !store_) return;
   if (check_.is_running() || !leader_.run(now_ms_)) return;
   state_ = State::kRunning;
   has_run_ = true;
@@ -276,6 +276,7 @@ void Coordinator::conclude_round(Effects& out) {
   state_ = State::kForming;
   forming_.begin(now_ms_);
   turn_away_evicted(out);
+  form_if_due(out);
 }
 
 }  // namespace elastic::coordinator

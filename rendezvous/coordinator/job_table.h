@@ -63,6 +63,8 @@ struct JobTable {
   static_assert(std::array{State::kForming, State::kRecovery, State::kPreparing, State::kRunning, State::kStopping,
                            State::kEnding, State::kEnded} ==
                 std::array{State{0}, State{1}, State{2}, State{3}, State{4}, State{5}, State{6}});
+  static constexpr StateSet kInRound{State::kRecovery, State::kPreparing, State::kRunning, State::kStopping};
+
   static constexpr std::tuple kRows{
       // --- Sessions, votes and time. ---
       row(OnEvent<MessageReceived>{.others = &C::on_message}),

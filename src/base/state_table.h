@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,20 @@
 
 // Tables of states and events: what a state machine does on each event, state by state.
 namespace elastic {
+
+// Some of a machine's states.
+template <class State>
+class StateSet {
+ public:
+  constexpr StateSet(std::initializer_list<State> states) {
+    for (const State state : states) bits_ |= bit(state);
+  }
+  constexpr bool has(State state) const { return (bits_ & bit(state)) != 0; }
+
+ private:
+  static constexpr unsigned bit(State state) { return 1U << static_cast<unsigned>(state); }
+  unsigned bits_ = 0;
+};
 
 // Nothing is to be done: the event comes late, or is of no use in this state.
 struct Ignored {};

@@ -12,7 +12,7 @@ import states_page  # noqa: E402
 
 COMPARISON = re.compile(r"\bstate(?:_|\(\))?\s*[!=]=\s*(?:\w+::)*State::k|\bState::k\w+\s*[!=]=\s*(?:\w+[.>-]+)?state(?:_|\b)")
 # {the files of a machine: how often they may compare its state outside its table and its invariants}. It only shrinks.
-COMPARISONS = {"rendezvous/agent/lifecycle": 10, "rendezvous/coordinator/coordinator": 10}
+COMPARISONS = {"rendezvous/agent/lifecycle": 4, "rendezvous/coordinator/coordinator": 6}
 
 
 def comparisons(root, machine):
