@@ -90,8 +90,7 @@ TEST_CASE("leadership is transferred by a sole leader only, to another agent wit
     leader.acknowledges(agent, VoterState{}, 0, 0);
     leader.hears(agent);
   }
-  REQUIRE(leader.may_run(10));
-  leader.run(10);
+  REQUIRE(leader.run(10));
   CHECK(leader.may_transfer_to(kOther, true, 10));
   CHECK_FALSE(leader.may_transfer_to(kShut, true, 10));
   CHECK_FALSE(leader.may_transfer_to(kOther, false, 10));
