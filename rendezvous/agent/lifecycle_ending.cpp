@@ -163,7 +163,7 @@ void Lifecycle::depart(Effects& out) {
   JobResult own{.outcome = JobResult::Outcome::kSucceeded,
                 .round = round_.number(),
                 .restarts_used = round_.order().restart_count};
-  if (!runs_or_succeeded()) return end(std::move(own), out);  // they have succeeded, and may be stopping since
+  if (!runs_or_succeeded() || runs_workers()) return end(std::move(own), out);
   job_result_ = std::move(own);
   dismissed_ = true;
   end_well(out);

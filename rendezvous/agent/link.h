@@ -175,25 +175,26 @@ class Link {
   std::int64_t give_up_at() const;
 
   LinkSettings settings_;
-  State state_ = State::kResting;
   std::optional<protocol::AgentSession> session_;
-  bool is_same_place_ = false;   // Connected::is_same_place of the present connection
-  bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   protocol::LeaseTimes lease_;
   election::Follower follower_;
-  bool grants_ = false;  // kAttached: the coordinator is no candidate, as far as is known
+  // Small members together: a job of 10,000 nodes is simulated in one process.
+  State state_ = State::kResting;
+  bool is_same_place_ = false;   // Connected::is_same_place of the present connection
+  bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
+  bool was_attached_ = false;
+  bool grants_ = false;     // kAttached: the coordinator is no candidate, as far as is known
+  bool has_tried_ = false;  // an attempt has failed since `since_ms_`
+  // The coordinator in this process transferred its leadership, as the node leaves.
+  bool has_transferred_leadership_ = false;
   protocol::Term term_ = 0;
   protocol::Incarnation incarnation_ = 0;
   protocol::Incarnation own_incarnation_ = 0;
-  bool was_attached_ = false;
-  bool has_transferred_leadership_ =
-      false;  // the coordinator in this process transferred its leadership, as the node leaves
   std::string last_problem_;
   int attempts_ = 0;        // failed ones in a row
   int short_sessions_ = 0;  // in a row, each cut off at once
   std::int64_t began_ms_ = 0;
   std::int64_t since_ms_ = 0;          // when the last session ended, or from when on a new one is wanted
-  bool has_tried_ = false;             // an attempt has failed since then
   std::int64_t try_at_ms_ = 0;         // kResting: when the next attempt is due
   std::int64_t joined_ms_ = 0;         // when this session's HELLO was sent
   std::int64_t attached_ms_ = 0;       // kAttached: when that began

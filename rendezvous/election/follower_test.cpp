@@ -77,7 +77,7 @@ TEST_CASE("a candidate of another start of the job is not followed, and a coordi
   CHECK(node.follower.welcomed(other, false, kTrains, 110).why_not == nullptr);
 }
 
-TEST_CASE("a round without next leaders binds the node to its coordinator, and no vote is asked for") {
+TEST_CASE("a round without next leaders binds the node to its coordinator: it searches for no other") {
   InRound node;
   CHECK_FALSE(node.follower.is_bound());
   node.round.round = 2;

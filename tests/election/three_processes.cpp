@@ -131,8 +131,11 @@ void Process::begin_round() {
   for (const AgentId member : members) {
     Process& to = processes.at(member);
     after(1, to, [this, &to, round] {
+      if (!to.follows) return;
       (void)to.follower.on_prepare_round(round, *to.follows, now_ms);
-      after(1, *this, [this, &to] { leader->hears(to.own); });
+      after(1, *this, [this, &to] {
+        if (leader) leader->hears(to.own);
+      });
     });
     ++round.place.node_rank;
   }

@@ -224,6 +224,8 @@ def check_tables(sources):
     listed = [("ROOMS", ROOMS), ("PURE", PURE), ("IMPURE", IMPURE)]
     broken = [f"{place}: there is no such folder or file; {table} in tests/structure/floors.py lists it"
               for table, places in listed for place in places if not any(is_in(path, place) for path in sources)]
+    broken += [f"{room}/{header}: there is no such file; DOORS in tests/structure/floors.py lists it"
+               for room, doors in DOORS.items() for header in doors if f"{room}/{header}" not in sources]
     return broken + [f"{path}: there is no such file; PURE_HEADERS_OF in tests/structure/floors.py names it"
                      for path in PURE_HEADERS_OF.values() if path not in sources]
 
@@ -252,11 +254,11 @@ def wrong_include(path, here, kind, name, sources):
     there = floor_of(name)
     if there is not None and there[0] > here[0]:
         return f"floor {here[0]} ({here[1]}) may not include from floor {there[0]} ({there[1]})"
-    if there is not None and there[0] < here[0]:
-        return None
     mine, other = find_place(path, ROOMS), find_place(name, ROOMS)
     if mine != other and other in DOORS and name.removeprefix(f"{other}/") not in DOORS[other]:
         return f"from outside only {', '.join(sorted(DOORS[other]))} of {other} may be included"
+    if there is not None and there[0] < here[0]:
+        return None
     if mine and mine != other and other not in ROOMS[mine]:
         return f"{mine} may not include from {other or here[1]}"
     return None

@@ -48,13 +48,14 @@ def house(tree, tmp_path):
     return add
 
 
-@pytest.mark.parametrize("gone", ["src/status", "health/judge", "cli/rdzv_conf.cpp", "rendezvous/protocol/proof.cpp"])
+@pytest.mark.parametrize("gone", ["src/status", "health/judge", "cli/rdzv_conf.cpp", "rendezvous/protocol/proof.cpp",
+                                  "rendezvous/election/grant.h"])
 def test_a_rule_for_what_is_not_there_is_found(tree, tmp_path, gone):
     copy, _ = tree
     shutil.copytree(copy, tmp_path, copy_function=os.link, dirs_exist_ok=True)
     for path in [tmp_path / gone] if "." not in gone else tmp_path.glob(gone.split(".")[0] + "*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    place = gone if gone.endswith("proof.cpp") else gone.removesuffix(".cpp")
+    place = gone if gone.endswith(("proof.cpp", ".h")) else gone.removesuffix(".cpp")
     assert [line for line in floors.check(tmp_path) if line.startswith(f"{place}: there is no such ")]
 
 
@@ -129,8 +130,9 @@ def test_an_include_from_a_lower_floor_is_allowed(house, user, used):
 
 def test_a_way_into_a_room_beside_its_doors_is_found(house):
     assert house({"rendezvous/agent/good.h": '#include "rendezvous/election/follower.h"'}) == []
-    broken = house({"rendezvous/agent/bad.h": '#include "rendezvous/election/voter.h"'})
-    assert "from outside only follower.h, grant.h, leader.h of rendezvous/election may be included" in broken[0]
+    for path in "rendezvous/agent/bad.h", "cli/run/bad.h":
+        broken = house({path: '#include "rendezvous/election/voter.h"'})
+        assert "from outside only follower.h, grant.h, leader.h of rendezvous/election may be included" in broken[0]
 
 
 def test_a_file_outside_all_floors_is_found(house):
