@@ -45,6 +45,15 @@ struct Pod {
 };
 
 const Pod kIndexed = {{{"JOB_COMPLETION_INDEX", "3"}, {"HOSTNAME", "train-3"}, {"PET_NNODES", "4"}}};
+// Pod 1 of Job 1 of a JobSet of two Jobs of two pods.
+const Pod kJobSets = {{{"JOB_COMPLETION_INDEX", "1"},
+                       {"HOSTNAME", "train-workers-1-1"},
+                       {"PET_NNODES", "4"},
+                       {"JOBSET_JOB_INDEX", "1"},
+                       {"JOBSET_REPLICATEDJOB_REPLICAS", "2"}},
+                      "10.1.2.3\ttrain-workers-1-1.train.default.svc.cluster.local\ttrain-workers-1-1\n"};
+const Pod kLeaderWorkerSets = {
+    {{"LWS_LEADER_ADDRESS", "train-1.train.default"}, {"LWS_GROUP_SIZE", "3"}, {"LWS_WORKER_INDEX", "2"}}};
 const Pod kOperators = {{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
                          {"RANK", "1"},
                          {"WORLD_SIZE", "2"},
@@ -56,7 +65,7 @@ const Pod kOperators = {{{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
 TEST_CASE("a pod of an Indexed Job has its index as its rank, and meets the others at pod 0 of its full name") {
   CHECK(kIndexed.defaults() ==
         std::vector<std::string>{
-            "--rdzv-backend=c10d (Kubernetes: JOB_COMPLETION_INDEX=3)",
+            "--rdzv-backend=c10d (Kubernetes: HOSTNAME=train-3)",
             "--rdzv-endpoint=train-0.train.default.svc.cluster.local:29400 (Kubernetes: HOSTNAME=train-3)",
             "--rdzv-id=train (Kubernetes: HOSTNAME=train-3)", "--node-rank=3 (Kubernetes: JOB_COMPLETION_INDEX=3)"});
 }
@@ -95,6 +104,89 @@ TEST_CASE("pods of an Indexed Job without names for each other cannot meet, and 
   pod.variables["JOB_COMPLETION_INDEX"] = "x";
   CHECK(pod.read().error().what == "JOB_COMPLETION_INDEX=x");
   CHECK(pod.read({"--nnodes=1"}).has_value());
+}
+
+TEST_CASE("a pod of a LeaderWorkerSet has the size, the leader and the index of its group") {
+  CHECK(kLeaderWorkerSets.defaults() ==
+        std::vector<std::string>{"--nnodes=3 (Kubernetes: LWS_GROUP_SIZE=3)",
+                                 "--rdzv-backend=c10d (Kubernetes: LWS_LEADER_ADDRESS=train-1.train.default)",
+                                 "--rdzv-endpoint=train-1.train.default:29400 (Kubernetes: "
+                                 "LWS_LEADER_ADDRESS=train-1.train.default)",
+                                 "--rdzv-id=train-1 (Kubernetes: LWS_LEADER_ADDRESS=train-1.train.default)",
+                                 "--node-rank=2 (Kubernetes: LWS_WORKER_INDEX=2)"});
+  Pod pod = kLeaderWorkerSets;
+  pod.variables["LWS_WORKER_INDEX"] = "3";
+  CHECK(pod.read().error().what == "LWS_WORKER_INDEX=3");
+  pod.variables.erase("LWS_WORKER_INDEX");  // before LeaderWorkerSet 0.6
+  CHECK(pod.read().error().remedy.contains("leaderworkerset.sigs.k8s.io/worker-index"));
+  pod.variables["LWS_GROUP_SIZE"] = "1";
+  CHECK(pod.defaults().empty());  // one pod needs no index
+  pod.variables.erase("LWS_LEADER_ADDRESS");
+  pod.variables["LWS_GROUP_SIZE"] = "3";
+  CHECK(pod.defaults().empty());
+}
+
+TEST_CASE("a pod of a LeaderWorkerSet meets a leader by its address, and where its manifest says where, there") {
+  Pod pod = kLeaderWorkerSets;
+  pod.variables["LWS_LEADER_ADDRESS"] = "fd00::7";
+  CHECK(pod.defaults()[2].starts_with("--rdzv-endpoint=[fd00::7]:29400 "));
+  CHECK(pod.defaults()[3].starts_with("--rdzv-id=fd00::7 "));
+  pod.variables["LWS_LEADER_ADDRESS"] = "10.1.2.3";
+  CHECK(pod.defaults()[3].starts_with("--rdzv-id=10.1.2.3 "));
+  pod.variables.insert(kOperators.variables.begin(), kOperators.variables.end());
+  CHECK(pod.defaults() == kOperators.defaults());
+}
+
+TEST_CASE(
+    "the pods of all Jobs of a JobSet are one job: the rank goes on from Job to Job, and pod 0 is that of Job 0") {
+  CHECK(kJobSets.defaults() ==
+        std::vector<std::string>{"--rdzv-backend=c10d (Kubernetes: HOSTNAME=train-workers-1-1)",
+                                 "--rdzv-endpoint=train-workers-0-0.train.default.svc.cluster.local:29400 (Kubernetes: "
+                                 "HOSTNAME=train-workers-1-1)",
+                                 "--rdzv-id=train-workers (Kubernetes: HOSTNAME=train-workers-1-1)",
+                                 "--node-rank=3 (Kubernetes: JOBSET_JOB_INDEX=1)"});
+  Pod pod = kJobSets;
+  pod.variables["PET_NNODES"] = "2:8";
+  CHECK(pod.defaults().back().starts_with("--node-rank=5 "));
+  pod.variables["JOBSET_JOB_COMPLETIONS"] = "2";
+  CHECK(pod.defaults().back().starts_with("--node-rank=3 "));
+}
+
+TEST_CASE("a JobSet whose numbers do not fit is refused by the variable that says so") {
+  const auto refused = [](const char* name, const char* value) {
+    Pod pod = kJobSets;
+    pod.variables[name] = value;
+    const auto found = pod.read();
+    REQUIRE(!found.has_value());
+    return found.error().what;
+  };
+  CHECK(refused("JOBSET_JOB_INDEX", "2") == "JOBSET_JOB_INDEX=2");  // of two
+  CHECK(refused("JOBSET_JOB_INDEX", "0") == "JOBSET_JOB_INDEX=0");  // not by its name
+  CHECK(refused("JOBSET_REPLICATEDJOB_REPLICAS", "") ==
+        "JOBSET_JOB_INDEX is set, but JOBSET_REPLICATEDJOB_REPLICAS is not");
+  CHECK(refused("PET_NNODES", "5") == "JOBSET_REPLICATEDJOB_REPLICAS=2");
+  CHECK(refused("PET_NNODES", "2") == "JOB_COMPLETION_INDEX=1");
+  CHECK(refused("JOBSET_JOB_COMPLETIONS", "x") == "JOBSET_JOB_COMPLETIONS=x");
+}
+
+TEST_CASE(
+    "a pod that its name shows in a JobSet's second Job is refused unless its place is mapped, or its job has an id") {
+  Pod pod = kJobSets;
+  pod.variables.erase("JOBSET_JOB_INDEX");
+  const auto found = pod.read();
+  REQUIRE(!found.has_value());
+  CHECK(found.error().reason.contains("Job 1 of the JobSet train"));
+  CHECK(found.error().remedy.contains("JOBSET_JOB_INDEX"));
+  CHECK(pod.read({"--rdzv-id=mine"}).has_value());
+  CHECK(pod.read({"--nnodes=1"}).has_value());
+  // The last two are named by a CronJob and by a date.
+  for (const char* job :
+       {"train-workers-0", "other-workers-1", "train-1", "train-workers", "train-at-29384710", "train-2024-01-07"}) {
+    const std::string name = std::string(job) + "-1";
+    pod.variables["HOSTNAME"] = name;
+    pod.hosts = format("10.1.2.3\t{}.train.default.svc.cluster.local\t{}\n", name, name);
+    CHECK(pod.read().has_value());
+  }
 }
 
 TEST_CASE("RANK, WORLD_SIZE and MASTER_ADDR of a pod, as Kubeflow's operator sets them, are those of nodes") {

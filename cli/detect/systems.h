@@ -37,10 +37,12 @@ Result<Detected> detect_slurm(const EnvironmentLookup& environment);
 // limits::kHostListBytes; `input` names the list in the error.
 Result<std::vector<std::string>> expand_host_list(std::string_view text, std::string_view input);
 
-// In a pod of an Indexed Job, finds the node rank, the job's id, and pod 0 as the endpoint, by the pod's full name in
-// /etc/hosts. In a pod to which an operator has given RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, finds the number
-// of nodes, the node rank and the endpoint by these. Elsewhere it finds nothing. `flags` say whether the job is to have
-// several nodes. If so, it fails where the pods have no names by which to meet, or a variable is not what it should be.
+// In a pod of a LeaderWorkerSet, finds the number of nodes, the node rank, the job's id and the endpoint. In a pod of
+// an Indexed Job, finds the node rank, the job's id, and pod 0 as the endpoint, by the pod's full name in /etc/hosts;
+// in one of a JobSet, whose labels are mapped to variables, among the pods of all its Jobs. In a pod to which an
+// operator has given RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, finds the number of nodes, the node rank and the
+// endpoint by these. Elsewhere it finds nothing. `flags` say whether the job is to have several nodes. If so, it fails
+// where the pods have no names by which to meet, or a variable is not what it should be.
 Result<Detected> detect_kubernetes(const ParsedFlags& flags, const EnvironmentLookup& environment,
                                    const FileLookup& file);
 

@@ -1,4 +1,4 @@
-"""examples/kubernetes: each manifest is one that Kubernetes, or Kubeflow's operator, takes, and its command lines are
+"""examples/kubernetes: each manifest is one that Kubernetes, or the operator of its kind, takes, and its command lines are
 such as elastic-run takes."""
 # ctest: release-only
 
@@ -41,13 +41,14 @@ def templates(value):
             yield from templates(each)
     if isinstance(value, dict):
         for key, each in value.items():
-            if key == "template":
+            if key.lower().endswith("template") and "containers" in each.get("spec", {}):
                 yield each
             yield from templates(each)
 
 
 def commands(document):
-    containers = [each for template in templates(document) for each in template["spec"]["containers"]]
+    containers = [each for template in templates(document)
+                  for each in [*template["spec"].get("initContainers", []), *template["spec"]["containers"]]]
     return [each["command"] for each in [*containers, document["spec"].get("trainer", {})] if "command" in each]
 
 

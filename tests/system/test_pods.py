@@ -77,9 +77,7 @@ def told(result):
     return [json.loads(line.removeprefix("env ")) for line in result.stdout.splitlines() if line.startswith("env ")]
 
 
-@pytest.mark.parametrize("file", PODS, ids=lambda path: path.stem)
-def test_pods_form_one_job_by_their_environment_alone(file, network, job, elastic_run, tmp_path):  # noqa: F811
-    pods = Pods(network, file, tmp_path)
+def forms_one_job(pods, job, elastic_run):  # noqa: F811
     nodes = [elastic_run.start(*pods.arguments, "--log-level=info", job.worker, "0",
                                env=pods.environment(index), preexec_fn=pods.enter(index))
              for index in (1, 0)]
@@ -91,6 +89,11 @@ def test_pods_form_one_job_by_their_environment_alone(file, network, job, elasti
     assert sorted((int(each["GROUP_RANK"]), int(each["LOCAL_RANK"])) for each in found) == [
         (node, rank) for node in range(2) for rank in range(workers)]
     assert [each["GROUP_RANK"] for each in found] == sorted(each["GROUP_RANK"] for each in found), "ranks are the pods'"
+
+
+@pytest.mark.parametrize("file", PODS, ids=lambda path: path.stem)
+def test_pods_form_one_job_by_their_environment_alone(file, network, job, elastic_run, tmp_path):  # noqa: F811
+    forms_one_job(Pods(network, file, tmp_path), job, elastic_run)
 
 
 def test_pod_0s_replacement_is_found_by_its_name_though_its_address_is_another(network, elastic_run, script, tmp_path):  # noqa: F811
