@@ -5,6 +5,8 @@
 
 #include "cli/detect/systems.h"
 #include "cli/flag_checks.h"
+#include "cli/rdzv_conf.h"
+#include "src/base/address.h"
 #include "src/base/signals.h"
 #include "src/base/text.h"
 
@@ -21,6 +23,33 @@ bool is_for_rendezvous(FlagId id) {
 bool is_one_node(const ParsedFlags& flags) {
   const auto nodes = check_nnodes(flags.text(FlagId::kNnodes), "");
   return nodes && nodes->max == 1;
+}
+
+// The host of the endpoint that the user has named; empty: none, or it is no host.
+std::string own_host(const ParsedFlags& flags, FlagId& named_by) {
+  if (!flags.is_given(FlagId::kNnodes) || flags.on(FlagId::kStandalone)) return {};
+  const auto conf = check_rdzv_conf(flags.text(FlagId::kRdzvConf), "");
+  if (!conf || conf->boolean("is_host") || conf->find("store_type") != nullptr) return {};
+  named_by = flags.is_given(FlagId::kRdzvEndpoint) ? FlagId::kRdzvEndpoint : FlagId::kMasterAddr;
+  if (!flags.is_given(named_by)) return {};
+  const auto endpoint = check_endpoint(flags.text(named_by), "");
+  return endpoint ? endpoint->host : "";
+}
+
+// An endpoint that is each node itself would make as many jobs of one node, which wait for each other.
+std::optional<Error> why_never_met(const ParsedFlags& flags, const Detected& found) {
+  FlagId named_by{};
+  const std::string host = own_host(flags, named_by);
+  if (!found.node || *found.node == 0 || (lower(host) != "localhost" && !is_loopback(host))) return {};
+  const auto nodes = check_nnodes(flags.text(FlagId::kNnodes), "");
+  // Jobs of fewer nodes than the step may each be on one host.
+  if (!nodes || nodes->max <= 1 || nodes->max < static_cast<std::int64_t>(found.hosts.size())) return {};
+  const std::string where = found.hosts.empty() ? "" : format(" of the step's {}", found.hosts.size());
+  const std::string first = found.hosts.empty() ? "pod 0" : found.hosts.front();
+  return Error{flags.input(named_by),
+               format("{} is each node itself, and this one is node {}{}: it would never meet the others",
+                      printable(host), *found.node, where),
+               format("leave --nnodes and the endpoint out, or give all nodes the name of {}", first)};
 }
 
 // A worker of another launcher inherits all variables of its node, but is not a node of that job. The ids of Slurm
@@ -84,6 +113,7 @@ Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment
   if (found && found->signals_the_node) keep_alive_under_signals(flags, found->system);
   if (has_own_rendezvous(flags)) {
     if (!found) return Detected{};
+    if (auto why = why_never_met(flags, *found)) return std::unexpected(*std::move(why));
     return Detected{.system = found->system, .signals_the_node = found->signals_the_node};
   }
   if (!found) return found;

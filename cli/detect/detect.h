@@ -42,6 +42,8 @@ struct Detected {
   std::vector<std::string> more_hosts = {};  // others at which a node of the running job may be found
   std::optional<bool> is_host = {};          // whether this node hosts the coordinator
   std::string is_host_source = {};           // why, as a clause
+  std::vector<std::string> hosts = {};       // of the step's nodes, in order; empty: they are not listed
+  std::optional<std::int64_t> node = {};     // which of the nodes this is, from 0 on
   std::string step = {};                     // of Slurm: "slurm-1234.0"; empty: none
   LocalTasks local_tasks = {};
   bool has_all_nodes = false;     // all that can ever come have been started: a lost one is not replaced
@@ -57,7 +59,8 @@ bool has_own_rendezvous(const ParsedFlags& flags);
 using FileLookup = std::function<std::string(const std::string& path)>;
 
 // Looks for each known system; the first one that is there gives its defaults to the flags that nobody has given. Each
-// given flag wins by itself: --nnodes=2:3 changes the number of nodes only. In a worker of another launcher
+// given flag wins by itself: --nnodes=2:3 changes the number of nodes only. Fails where the user's own endpoint is each
+// node itself, though this node is not the only one. In a worker of another launcher
 // (TORCHELASTIC_RUN_ID) nothing is taken, and a note says so. Fails where the system is there, but not in a form in
 // which a job can be launched, unless the user has chosen the rendezvous.
 Result<Detected> detect(ParsedFlags& flags, const EnvironmentLookup& environment, const FileLookup& file);

@@ -105,6 +105,23 @@ TEST_CASE("beside a rendezvous of the user's own nothing is taken, and each elas
   CHECK(taken({"--standalone"}, {{"SLURM_HET_SIZE", "2"}, {"SLURM_STEP_NODELIST", "a["}}).empty());
 }
 
+TEST_CASE("an endpoint that is each node itself is refused on every node of a step but the first") {
+  const Words arguments = {"--nnodes=3", "--rdzv-endpoint=localhost:29500"};
+  const auto refused = parse_and_look(arguments).found;
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "--rdzv-endpoint=localhost:29500");
+  CHECK(refused.error().reason.contains("node 1 of the step's 3"));
+  CHECK(refused.error().remedy.contains("a1"));
+  CHECK_FALSE(parse_and_look({"--nnodes=1:4", "--rdzv-endpoint=127.0.1.1"}).found);
+  CHECK_FALSE(parse_and_look({"--nnodes=3", "--rdzv-backend=static", "--master-addr=[::1]"}).found);
+  CHECK(parse_and_look(arguments, {{"SLURM_NODEID", "0"}}).found);                 // the others may be given its name
+  CHECK(parse_and_look({"--nnodes=2", "--rdzv-endpoint=localhost:29500"}).found);  // a job of some of the nodes
+  CHECK(parse_and_look({"--nnodes=3", "--rdzv-endpoint=localhost:1", "--rdzv-conf=is_host=1"}).found);
+  CHECK(parse_and_look({"--nnodes=3", "--rdzv-endpoint=a1:29500"}).found);
+  CHECK(parse_and_look({"--nnodes=3", "--rdzv-endpoint=a2:29500"}).found);
+  CHECK(parse_and_look(arguments, {{"ELASTIC_RUN_DETECT", "off"}}).found);
+}
+
 TEST_CASE("one node alone needs no endpoint, but has the step's name") {
   CHECK(taken({}, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "a1"}, {"SLURM_NODEID", "0"}}) ==
         "nnodes nproc-per-node rdzv-id");

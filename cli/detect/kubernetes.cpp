@@ -190,6 +190,7 @@ Result<Detected> PodReader::read_indexed_job() {
         "give the pods a subdomain, the name of a headless service, and no hostNetwork; or name a place to meet "
         "with --rdzv-endpoint (docs/kubernetes.md)");
   }
+  found_.node = *index;
   const IndexedPod pod{*index, name.substr(0, name.size() - ending.size()), full.substr(name.size())};
   if (variable(kJobIndex)) return read_jobset(pod);
   if (auto why = why_more_jobs(pod)) return std::unexpected(*std::move(why));

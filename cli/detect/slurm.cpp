@@ -158,6 +158,8 @@ Status SlurmReader::take_nodes(const Step& step) {
   found_.is_host_source = format("this is node {} of the step (SLURM_NODEID)", step.node);
   take(FlagId::kRdzvBackend, "c10d", "of a step of many nodes");
   found_.has_all_nodes = true;
+  found_.hosts = *hosts;
+  found_.node = step.node;
   found_.more_hosts.assign(hosts->begin() + 1, hosts->end());
   take(FlagId::kRdzvEndpoint, format("{}:{}", hosts->front(), ports.front()),
        format("first host of {}; port of step {}.{}", told(kList, *list), step.job, step.step));
