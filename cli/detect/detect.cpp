@@ -44,12 +44,15 @@ std::optional<Error> why_never_met(const ParsedFlags& flags, const Detected& fou
   const auto nodes = check_nnodes(flags.text(FlagId::kNnodes), "");
   // Jobs of fewer nodes than the step may each be on one host.
   if (!nodes || nodes->max <= 1 || nodes->max < static_cast<std::int64_t>(found.hosts.size())) return {};
-  const std::string where = found.hosts.empty() ? "" : format(" of the step's {}", found.hosts.size());
-  const std::string first = found.hosts.empty() ? "pod 0" : found.hosts.front();
-  return Error{flags.input(named_by),
-               format("{} is each node itself, and this one is node {}{}: it would never meet the others",
-                      printable(host), *found.node, where),
-               format("leave --nnodes and the endpoint out, or give all nodes the name of {}", first)};
+  // An Indexed Job does not tell its pods how many they are.
+  const bool is_pod = found.hosts.empty();
+  const std::string where = is_pod ? "" : format(" of the step's {}", found.hosts.size());
+  return Error{
+      flags.input(named_by),
+      format("{} is each node itself, and this one is node {}{}: it would never meet the others", printable(host),
+             *found.node, where),
+      is_pod ? "leave the endpoint out, or give all pods the name of pod 0"
+             : format("leave --nnodes and the endpoint out, or give all nodes the name of {}", found.hosts.front())};
 }
 
 // A worker of another launcher inherits all variables of its node, but is not a node of that job. The ids of Slurm

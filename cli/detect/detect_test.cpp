@@ -122,6 +122,30 @@ TEST_CASE("an endpoint that is each node itself is refused on every node of a st
   CHECK(parse_and_look(arguments, {{"ELASTIC_RUN_DETECT", "off"}}).found);
 }
 
+TEST_CASE("an endpoint that is each pod itself is refused in every pod of an Indexed Job but the first") {
+  const auto look_in = [](const std::string& index, const std::string& endpoint) {
+    const Variables variables = {{"JOB_COMPLETION_INDEX", index},
+                                 {"HOSTNAME", "train-" + index},
+                                 {"PET_NNODES", "2"},
+                                 {"PET_RDZV_ENDPOINT", endpoint}};
+    const auto lookup = [&](const std::string& name) {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    };
+    auto flags = parse_command_line(Words{"train.py"}, lookup);
+    REQUIRE(flags);
+    const std::string name = "train-" + index;
+    return detect::detect(*flags, lookup,
+                          [&](const std::string&) { return "10.1.2.3 " + name + ".train.svc " + name + "\n"; });
+  };
+  const auto refused = look_in("1", "localhost:29400");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "PET_RDZV_ENDPOINT=localhost:29400");
+  CHECK(refused.error().remedy.starts_with("leave the endpoint out"));
+  CHECK(look_in("0", "localhost:29400"));
+  CHECK(look_in("1", "train-0.train.svc:29400"));
+}
+
 TEST_CASE("one node alone needs no endpoint, but has the step's name") {
   CHECK(taken({}, {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_STEP_NODELIST", "a1"}, {"SLURM_NODEID", "0"}}) ==
         "nnodes nproc-per-node rdzv-id");

@@ -52,7 +52,7 @@ ROOMS = {
 }
 
 # Rooms that others enter by some of their headers only.
-DOORS = {"rendezvous/election": {"leader.h", "follower.h", "grant.h"}}
+INTERFACES = {"rendezvous/election": {"leader.h", "follower.h", "grant.h"}}
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [
@@ -224,8 +224,8 @@ def check_tables(sources):
     listed = [("ROOMS", ROOMS), ("PURE", PURE), ("IMPURE", IMPURE)]
     broken = [f"{place}: there is no such folder or file; {table} in tests/structure/floors.py lists it"
               for table, places in listed for place in places if not any(is_in(path, place) for path in sources)]
-    broken += [f"{room}/{header}: there is no such file; DOORS in tests/structure/floors.py lists it"
-               for room, doors in DOORS.items() for header in doors if f"{room}/{header}" not in sources]
+    broken += [f"{room}/{header}: there is no such file; INTERFACES in tests/structure/floors.py lists it"
+               for room, headers in INTERFACES.items() for header in headers if f"{room}/{header}" not in sources]
     return broken + [f"{path}: there is no such file; PURE_HEADERS_OF in tests/structure/floors.py names it"
                      for path in PURE_HEADERS_OF.values() if path not in sources]
 
@@ -255,8 +255,8 @@ def wrong_include(path, here, kind, name, sources):
     if there is not None and there[0] > here[0]:
         return f"floor {here[0]} ({here[1]}) may not include from floor {there[0]} ({there[1]})"
     mine, other = find_place(path, ROOMS), find_place(name, ROOMS)
-    if mine != other and other in DOORS and name.removeprefix(f"{other}/") not in DOORS[other]:
-        return f"from outside only {', '.join(sorted(DOORS[other]))} of {other} may be included"
+    if mine != other and other in INTERFACES and name.removeprefix(f"{other}/") not in INTERFACES[other]:
+        return f"from outside only {', '.join(sorted(INTERFACES[other]))} of {other} may be included"
     if there is not None and there[0] < here[0]:
         return None
     if mine and mine != other and other not in ROOMS[mine]:

@@ -128,7 +128,7 @@ def test_an_include_from_a_lower_floor_is_allowed(house, user, used):
     assert house(include(user, used)) == []
 
 
-def test_a_way_into_a_room_beside_its_doors_is_found(house):
+def test_an_include_beside_the_interface_of_a_room_is_found(house):
     assert house({"rendezvous/agent/good.h": '#include "rendezvous/election/follower.h"'}) == []
     for path in "rendezvous/agent/bad.h", "cli/run/bad.h":
         broken = house({path: '#include "rendezvous/election/voter.h"'})
