@@ -117,8 +117,9 @@ Result<std::string> file_with_entry(std::string_view file, const std::string& jo
 
 Keeping keep_entry(const Entry& own, const std::optional<Entry>& there) {
   if (!there) return {.writes = true};
-  if (there->process == own.process) return {.writes = !say_the_same(own, *there)};
+  if (say_the_same(own, *there)) return {};
   if (there->incarnation == own.incarnation) return {.writes = there->term <= own.term};
+  if (there->process == own.process) return {.writes = true};
   return {.writes = judge_duplicate_job(duplicate_job(own), duplicate_job(*there)) == Duplicate::kGoesOn,
           .gossips = true};
 }

@@ -84,9 +84,10 @@ struct Keeping {
   bool gossips = false;  // at the leader which that entry names: it is of another start of the job
 };
 // `own` is what the leader would write.
-//  1. There is no entry, or it is of this process: the leader writes, unless the entry says the same.
+//  1. There is no entry: the leader writes. It says the same: it does not.
 //  2. It is of the same start of the job: the leader writes, unless the entry is of a later term.
-//  3. It is of another start: the leader gossips there, and writes if its own start goes before that one
+//  3. It is of another start, and of this process: the leader writes.
+//  4. It is of another start elsewhere: the leader gossips there, and writes if its own start goes before that one
 //     (judge_duplicate_job).
 Keeping keep_entry(const Entry& own, const std::optional<Entry>& there);
 

@@ -104,6 +104,8 @@ TEST_CASE("the leader writes its entry where none is, over its own, and over one
   CHECK_FALSE(writes(with(kThere, [](Entry& entry) { entry.written_ms = 7; })));
   CHECK(writes(with(kThere, [](Entry& entry) { entry.next_leaders.pop_back(); })));
   CHECK(writes(with(kThere, [](Entry& entry) { entry.incarnation = 0; })));
+  CHECK(writes(with(kThere, [](Entry& entry) { entry.term = 4; })));
+  CHECK_FALSE(writes(with(kThere, [](Entry& entry) { entry.term = 6; })));  // of a later leader in this process
   const Entry of_other = with(kThere, [](Entry& entry) { entry.process = 10; });
   CHECK(writes(of_other));
   CHECK(writes(with(of_other, [](Entry& entry) { entry.term = 4; })));

@@ -307,8 +307,8 @@ void Service::to_coordinator(std::string job, const Event& event, ServiceEffects
     if (coordinator.has_transferred_leadership() && transferred_.size() < limits::kJobsServed) transferred_.insert(job);
     if (coordinator.ending().job_result()) {
       left_to_others_.erase(job);
-    } else if (left_to_others_.size() < limits::kJobsServed) {
-      left_to_others_.insert(job);
+    } else if (left_to_others_.size() < limits::kJobsServed || left_to_others_.contains(job)) {
+      left_to_others_[job] = {coordinator.incarnation(), coordinator.term()};
     }
     jobs_.erase(found);
     // Sessions that had not joined yet are closed: their agents connect again, and begin a new job of this name.

@@ -217,6 +217,12 @@ class Service {
     std::int64_t birth_ms = 0;  // of that start of the job
   };
 
+  // The last coordinator here of a job that has not ended here.
+  struct LeftToOthers {
+    protocol::Incarnation incarnation = 0;
+    protocol::Term term = 0;
+  };
+
   void on_connection_opened(const ConnectionOpened& event, ServiceEffects& out);
   void on_connection_read(const ConnectionRead& event, ServiceEffects& out);
   void on_connection_closed(const ConnectionClosed& event, ServiceEffects& out);
@@ -280,9 +286,10 @@ class Service {
   LeaderGossip gossiped_;
   // Death notices of guardians, for jobs that this service may take over.
   std::deque<std::pair<std::string, coordinator::NodeEmptied>> emptied_nodes_;
-  std::set<std::string> transferred_;     // jobs that another node is to lead from now on
-  std::set<std::string> left_to_others_;  // the same, and jobs that another node may lead
-  bool own_agent_ended_ = false;          // AgentEnded came
+  std::set<std::string> transferred_;  // jobs that another node is to lead from now on
+  // The same, and jobs that another node may lead, with the last coordinator that each had here.
+  std::map<std::string, LeftToOthers> left_to_others_;
+  bool own_agent_ended_ = false;  // AgentEnded came
   CheckPace<1> pace_;
   std::set<std::string> left_;                                  // jobs of connections that the present event has ended
   std::map<std::string, StacksDesk> stacks_;                    // of jobs of which stacks were asked for

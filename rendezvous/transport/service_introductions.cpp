@@ -65,7 +65,12 @@ void Service::introduced(ConnectionId id, const Introduction& introduction, Serv
   }
   // Most coordinators start with the same term: the agent may have met another coordinator of this term, or of a lower
   // one.
-  const Introduced event{introduction.incarnation, introduction.term};
+  Introduced event{introduction.incarnation, introduction.term};
+  // Nor may it know the last one that was here, whose term may have risen when no agent was connected.
+  const auto last = left_to_others_.find(job);
+  if (last != left_to_others_.end() && last->second.incarnation == event.incarnation) {
+    event.term = std::max(event.term, last->second.term);
+  }
   if (jobs_.at(job)->must_hear(event)) to_coordinator(job, event, out);
   const auto still = connections_.find(id);
   const auto coordinator = jobs_.find(job);

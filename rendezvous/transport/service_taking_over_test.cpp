@@ -81,6 +81,22 @@ TEST_CASE("an agent that was in another start of the job is let in, whatever ter
   CHECK(!served.at(first).closed);
 }
 
+TEST_CASE("the next coordinator of a job in a process begins above the last, whose term its agents may not know") {
+  Served served;
+  served.greet({"a", 2, kOlder, 0x12'0000});
+  const Term raised = served.service.find("a")->term();
+  REQUIRE(raised > 0x12'0000);
+  report(served, 0, 1);
+  served.time(60'000);
+  report(served, 2, 4, 0xffff'0000);
+  REQUIRE(served.service.jobs() == 0);
+  report(served, 0, 3);
+  CHECK(served.service.find("a")->term() > raised);
+  // The terms of one incarnation say nothing of another's.
+  Served other;
+  CHECK(other.at(report(other, 0, 3)).session.welcome().term < raised);
+}
+
 TEST_CASE("where a coordinator has stepped down some new nodes begin no round while leases of the other may run") {
   Served served;
   report(served, 0, 1);

@@ -1,4 +1,5 @@
 """elastic-run in pods of JobSet and LeaderWorkerSet, in init containers, and in containers that are restarted in place."""
+# ctest: gate
 # ctest: nodes
 
 import pathlib
