@@ -261,7 +261,10 @@ Status RendezvousPlanner::plan_rank() {
                 "give each node a rank of its own, or raise --nnodes");
   }
   plan_.settings.node.node_rank = static_cast<int>(*rank);
-  if (is_static()) plan_.settings.rendezvous.is_host = *rank == 0;
+  // The node of rank 0 hosts where the endpoint is an address of it, and offers to where it is none: another node that
+  // was given rank 0 as well meets the first one there.
+  const bool is_first = *rank == 0;
+  if (is_static() && (!is_first || terms.max_nodes == 1)) plan_.settings.rendezvous.is_host = is_first;
   entry("node rank", format("{}", *rank), origin);
   return {};
 }

@@ -252,6 +252,12 @@ std::optional<Waiting> AgentRunner::waiting() const {
   waiting->since_ms -= behind_ms;
   waiting->because_ms -= behind_ms;
   if (waiting->until_ms) *waiting->until_ms -= behind_ms;
+  // Who waits here for the first round may wait for nodes that were told another place.
+  if (waiting->for_others && agent_.link().attached() && agent_.link().own_incarnation() == 0) {
+    discovery::EndpointAdvice advice = coordinator_.advice();
+    waiting->advice = std::move(advice.text);
+    waiting->advice_at_once = advice.is_mistake;
+  }
   return waiting;
 }
 
@@ -411,7 +417,12 @@ void AgentRunner::perform(const agent::Effect& effect) {
             tuning_.finish();
             warm_.end();
             if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
-            handlers_.finished(e.job_result, e.details);
+            protocol::JobResult job_result = e.job_result;
+            const std::string advice = coordinator_.advice().text;
+            const bool is_failed = job_result.outcome == protocol::JobResult::Outcome::kFailed;
+            const bool has_had_round = agent_.lifecycle().order().place.world_size > 0;
+            if (is_failed && !has_had_round && !advice.empty()) job_result.reason += format("; {}", advice);
+            handlers_.finished(std::move(job_result), e.details);
           },
           [&](const agent::ReadEvidence& e) { hang_.perform(e); },
           [&](const agent::StopEvidence& e) { hang_.perform(e); },

@@ -305,10 +305,15 @@ std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
 std::optional<Waiting> Link::waiting() const {
   if (state_ == State::kAttached || state_ == State::kOver) return {};
   const std::string problem = last_problem_.empty() ? "" : format(" ({})", last_problem_);
-  return Waiting{.what = format("waiting for the coordinator at {}{}", settings_.endpoint, problem),
-                 .since_ms = std::max(began_ms_, since_ms_),
-                 .until_ms = give_up_at(),
-                 .for_others = true};
+  Waiting out{.what = format("waiting for the coordinator at {}{}", settings_.endpoint, problem),
+              .since_ms = std::max(began_ms_, std::min(since_ms_, rested_ms_)),
+              .until_ms = give_up_at(),
+              .for_others = true};
+  if (since_ms_ > rested_ms_) {  // told to wait
+    out.advice = format("this node waits to be let in: {}", last_problem_);
+    out.advice_at_once = true;
+  }
+  return out;
 }
 
 // How long a lease lasts in milliseconds: no longer than the coordinator that grants it may act.
@@ -375,6 +380,7 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   if (state_ == State::kAttached) follower_.lost(lease_, now_ms);
   session_.reset();
   state_ = State::kResting;
+  rested_ms_ = now_ms;
   try_at_ms_ = now_ms + delay_ms;
 }
 

@@ -195,6 +195,7 @@ class Link {
   int short_sessions_ = 0;  // in a row, each cut off at once
   std::int64_t began_ms_ = 0;
   std::int64_t since_ms_ = 0;          // when the last session ended, or from when on a new one is wanted
+  std::int64_t rested_ms_ = 0;         // when the pause before the next attempt began
   std::int64_t try_at_ms_ = 0;         // kResting: when the next attempt is due
   std::int64_t joined_ms_ = 0;         // when this session's HELLO was sent
   std::int64_t attached_ms_ = 0;       // kAttached: when that began

@@ -435,6 +435,8 @@ TEST_CASE("who is turned away comes again when it was told to, or never") {
   tied.begin();
   tied.carry(tied.link.rejected("no", 40'000, tied.now_ms));
   CHECK(tied.count<Link::Detached>() == 1);
+  CHECK(tied.link.waiting()->since_ms == tied.now_ms);
+  CHECK(tied.link.waiting()->advice == "this node waits to be let in: no");
   tied.pass(39'999);
   CHECK(tied.connects_ms.size() == 1);
   tied.pass(1);

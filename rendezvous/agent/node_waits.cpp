@@ -39,7 +39,9 @@ void NodeWaits::heard(const protocol::Awaiting& message, std::int64_t now_ms) {
 
 Waiting NodeWaits::for_round(const protocol::JobTerms& terms) const {
   if (stands_by()) {
-    return {.what = printable(news_->message.what), .since_ms = idle_since_ms_, .until_ms = news_->until_ms};
+    const std::string what = printable(news_->message.what);
+    return {
+        .what = what, .since_ms = idle_since_ms_, .until_ms = news_->until_ms, .advice = what, .advice_at_once = true};
   }
   if (news_) {
     const protocol::Awaiting& nodes = news_->message;

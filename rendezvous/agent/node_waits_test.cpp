@@ -67,6 +67,8 @@ TEST_CASE("a node that is on standby says so in the coordinator's words, until t
   waits.heard({.left_ms = 500, .what = "standing by\t"}, 9000);
   CHECK(waits.stands_by());
   CHECK(waits.for_round(kTerms).what == "standing by\\x09");
+  CHECK(waits.for_round(kTerms).advice == "standing by\\x09");  // told once, at every level
+  CHECK(waits.for_round(kTerms).advice_at_once);
   CHECK(waits.for_round(kTerms).since_ms == 1000);
   CHECK(waits.for_round(kTerms).until_ms == 9500);
   waits.forget_news();

@@ -153,9 +153,12 @@ inline constexpr std::string_view kNoNextLeader = "no_successor";
 inline constexpr std::string_view kRulesDiffer = "rules_differ";
 // HCCL's ports are not free on all nodes of a round.
 inline constexpr std::string_view kNoTrainingPort = "no_training_port";
+// A node asks for the rank of another one that is alive.
+inline constexpr std::string_view kRankTaken = "rank_taken";
 // The user is warned of these. The coordinator's host logs the other events above.
 inline bool is_warning(std::string_view event) {
-  return event == kNoNextLeader || event == kRulesDiffer || event == kNoTrainingPort;
+  return event == kNoNextLeader || event == kRulesDiffer || event == kNoTrainingPort || event == kRankTaken ||
+         event == kNodeQuarantined;
 }
 // An operator has ordered something.
 inline constexpr std::string_view kOperatorOrder = "operator_order";

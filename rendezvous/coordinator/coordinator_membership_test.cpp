@@ -274,13 +274,20 @@ TEST_CASE("a node of the round that waits for its rank, and whose workers end me
   CHECK(job.say(22, back).all<PrepareRound>().size() == 2);
 }
 
-TEST_CASE("a refused claim names the rank and the node that has it") {
+TEST_CASE("a refused claim names the rank and the node that has it, to both nodes and in the coordinator's log") {
   Job job(job_terms(2, 2));
   job.say(1, claiming(job, 1, 0));
   job.say(2, claiming(job, 2, 0));
-  const auto rejected = job.on(KeepAliveReceived{1}).only<Rejected>();
-  CHECK(rejected.reason == "node2 asks for rank 0, but node1 has it and is alive; give each node a rank of its own");
+  const Answer answer = job.on(KeepAliveReceived{1});
+  const auto rejected = answer.only<Rejected>();
+  CHECK(rejected.reason ==
+        "node2 asks for rank 0, but node1 has it and is alive; give each node a rank of its own; 1 is free");
   CHECK(!rejected.retry_ms);
+  CHECK(std::ranges::any_of(answer.effects, [&](const Effect& effect) {
+    const auto* note = std::get_if<Note>(&effect);
+    return note != nullptr && note->event == kRankTaken && is_warning(note->event) && note->text == rejected.reason;
+  }));
+  CHECK(job.pass_with({1}, 1000).only<Awaiting>().because == rejected.reason);
 }
 
 TEST_CASE("a node whose rank another one claims has answered if it shows progress") {

@@ -19,10 +19,22 @@ namespace {
 // How long a node may take to answer AreYouThere when another node asks for its rank.
 constexpr std::int64_t kAskMs = 1000;
 
-Rejected holder_lives(const protocol::NodeJoins& newcomer, const membership::Node& holder) {
+// "; 1 is free", or nothing.
+std::string free_rank(const protocol::NodeJoins& newcomer, const membership::Roster& roster) {
+  for (int rank = 0; rank < newcomer.terms.max_nodes; ++rank) {
+    const bool is_claimed =
+        std::ranges::any_of(roster.nodes(), [rank](const auto& entry) { return entry.second.claimed_rank == rank; });
+    if (!is_claimed) return format("; {} is free", rank);
+  }
+  return {};
+}
+
+Rejected holder_lives(const protocol::NodeJoins& newcomer, const membership::Node& holder,
+                      const membership::Roster& roster) {
   return {Rejected::Why::kRankTaken,
-          format("{} asks for rank {}, but {} has it and is alive; give each node a rank of its own",
-                 newcomer.address.empty() ? "this node" : newcomer.address, *newcomer.node_rank, holder.name()),
+          format("{} asks for rank {}, but {} has it and is alive; give each node a rank of its own{}",
+                 newcomer.address.empty() ? "this node" : newcomer.address, *newcomer.node_rank, holder.name(),
+                 free_rank(newcomer, roster)),
           {}};
 }
 
@@ -57,7 +69,7 @@ std::optional<RankClaims::Settled> RankClaims::settle(std::size_t& position, con
                     .message = waiting.message,
                     .holder = waiting.holder,
                     .holder_is_silent = !is_gone && !lives};
-    if (lives) settled.refusal = holder_lives(waiting.message, *holder);
+    if (lives) settled.refusal = holder_lives(waiting.message, *holder, roster);
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(position));
     return settled;
   }

@@ -68,7 +68,7 @@ TEST_CASE("a holder that is heard after it was asked keeps its rank, and the new
   CHECK(settled->refusal->why == Rejected::Why::kRankTaken);
   CHECK(!settled->refusal->retry_ms);
   CHECK(settled->refusal->reason ==
-        "node9 asks for rank 1, but node1 has it and is alive; give each node a rank of its own");
+        "node9 asks for rank 1, but node1 has it and is alive; give each node a rank of its own; 0 is free");
   CHECK(claims.empty());
 }
 

@@ -56,6 +56,11 @@ std::string elsewhere(const HostingView& view) {
   return format("{} does not resolve yet ({})", typed, view.resolve_error);
 }
 
+bool is_own_name(const HostingView& view) {
+  const std::string name = plain_name(view.endpoint_host);
+  return !name.empty() && (name == plain_name(view.host_name) || name == plain_name(view.full_host_name));
+}
+
 HostingDecision hosts(std::string reason) { return {Hosting::kHosts, std::move(reason)}; }
 HostingDecision offers(std::string reason) { return {Hosting::kOffers, std::move(reason)}; }
 HostingDecision asks(std::string reason) { return {Hosting::kAsks, std::move(reason)}; }
@@ -79,7 +84,7 @@ HostingDecision decide_hosting(const HostingView& view) {
     return hosts(format("{} means all addresses of each node", typed));
   }
   const std::string own_name = plain_name(view.host_name);
-  if (!name.empty() && (name == own_name || name == plain_name(view.full_host_name))) {
+  if (is_own_name(view)) {
     return hosts(format("{} is this host's name", typed));
   }
   const auto ours = std::ranges::find_if(view.resolved, [&](const auto& one) { return is_ours(view, one); });
@@ -94,6 +99,31 @@ HostingDecision decide_hosting(const HostingView& view) {
   }
   if (view.node_rank == 0) return offers(format("{}, but this node claims node rank 0", elsewhere(view)));
   return asks(elsewhere(view));
+}
+
+EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, bool by_master_addr) {
+  const char* const option = by_master_addr ? "--master-addr" : "--rdzv-endpoint";
+  const std::string typed = printable(view.endpoint_host);
+  const std::string name = plain_name(view.endpoint_host);
+  std::vector<std::string> addresses = view.resolved;
+  if (addresses.empty() && is_no_name(name)) addresses.push_back(view.endpoint_host);
+  const auto is_reached = [](const std::string& address) { return !is_loopback(address) && !is_unspecified(address); };
+  const auto reached = std::ranges::find_if(addresses, is_reached);
+  const bool is_named = is_own_name(view);
+  if (reached == addresses.end() && (!addresses.empty() || is_localhost(name)) && !is_named && !view.is_host) {
+    const std::string own = view.full_host_name.empty() ? view.host_name : view.full_host_name;
+    const bool is_plain = is_localhost(name) || same_address(view.endpoint_host, addresses.front());
+    return {.text = format("{} leads each node to itself, so that those on other hosts never come here: give all nodes "
+                           "{}={}, or another name of this host",
+                           is_plain ? typed : format("{} is {}, which", typed, addresses.front()), option,
+                           by_master_addr ? printable(own) : with_port(printable(own), port)),
+            .is_mistake = true};
+  }
+  const std::string others = format("the others must be given the same {}", option);
+  if (reached == addresses.end()) return {format("this node hosts at {}; {}", with_port(typed, port), others)};
+  if (same_address(view.endpoint_host, *reached))
+    return {format("this node hosts at {}; {}", with_port(typed, port), others)};
+  return {format("this node hosts at {} ({}); {}", typed, with_port(*reached, port), others)};
 }
 
 }  // namespace elastic::discovery

@@ -41,6 +41,12 @@ struct HostingDecision {
   std::string reason;
 };
 
+// What a node that hosts the coordinator has to say about the endpoint while it waits for others.
+struct EndpointAdvice {
+  std::string text = {};    // a sentence without a full stop; empty: nothing
+  bool is_mistake = false;  // nodes of other hosts cannot come here by this endpoint
+};
+
 // The first rule that applies (1 to 4 are torchrun's, which compares the addresses of the host name only):
 //   1. is_host decides.
 //   2. localhost, a loopback address, 0.0.0.0 and :: mean each node itself: kHosts.
@@ -55,5 +61,10 @@ struct HostingDecision {
 // To be called after each new look-up of the endpoint, until the agent has found a coordinator: a name that does not
 // resolve yet may resolve to this node later.
 HostingDecision decide_hosting(const HostingView& view);
+
+// For a node that hosts (kHosts) and listens at `port`. `by_master_addr`: the endpoint is given by --master-addr, not
+// by
+// --rdzv-endpoint.
+EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, bool by_master_addr);
 
 }  // namespace elastic::discovery

@@ -174,3 +174,40 @@ TEST_CASE("a host without a name owns no endpoint without a host") {
   view.host_name = view.full_host_name = "";
   CHECK(decide_hosting(view).hosting == Hosting::kAsks);
 }
+
+TEST_CASE("who hosts tells what the others must be given") {
+  const auto said = [](const HostingView& view, bool by_master_addr = false) {
+    const EndpointAdvice advice = advice_of_host(view, 29400, by_master_addr);
+    CHECK_FALSE(advice.is_mistake);
+    return advice.text;
+  };
+  CHECK(said(node("10.0.0.5", {"10.0.0.5"})) ==
+        "this node hosts at 10.0.0.5:29400; the others must be given the same --rdzv-endpoint");
+  CHECK(said(node("fd00::5", {"fd00::5"})) ==
+        "this node hosts at [fd00::5]:29400; the others must be given the same --rdzv-endpoint");
+  CHECK(said(node("job-0", {"127.0.1.1", "10.0.0.5"}), true) ==
+        "this node hosts at job-0 (10.0.0.5:29400); the others must be given the same --master-addr");
+  // Its own name, as Debian writes it into /etc/hosts: others may know it by its address.
+  CHECK(said(node("JOB-0.train.example.", {"127.0.1.1"})) ==
+        "this node hosts at JOB-0.train.example.:29400; the others must be given the same --rdzv-endpoint");
+  CHECK(said(node("job-0")) == "this node hosts at job-0:29400; the others must be given the same --rdzv-endpoint");
+  CHECK(said(with(node("127.0.0.1", {"127.0.0.1"}), true)) ==
+        "this node hosts at 127.0.0.1:29400; the others must be given the same --rdzv-endpoint");
+}
+
+TEST_CASE("an endpoint that leads each node to itself is told with what to give instead") {
+  const auto said = [](const HostingView& view, bool by_master_addr = false) {
+    const EndpointAdvice advice = advice_of_host(view, 29500, by_master_addr);
+    CHECK(advice.is_mistake);
+    return advice.text;
+  };
+  CHECK(said(node("localhost", {"::1", "127.0.0.1"})) ==
+        "localhost leads each node to itself, so that those on other hosts never come here: give all nodes "
+        "--rdzv-endpoint=job-0.train.example:29500, or another name of this host");
+  CHECK(said(node("0.0.0.0", {"0.0.0.0"})).starts_with("0.0.0.0 leads each node to itself"));
+  CHECK(said(node("127.0.0.1"), true).contains("--master-addr=job-0.train.example,"));
+  CHECK(said(node("trainer", {"127.0.1.1"})).starts_with("trainer is 127.0.1.1, which leads each node to itself"));
+  HostingView short_name = node("localhost");
+  short_name.full_host_name.clear();
+  CHECK(said(short_name).contains("--rdzv-endpoint=job-0:29500"));
+}

@@ -74,6 +74,7 @@ class CoordinatorConnection {
   // See Discovery. The entry of a job that goes on elsewhere is left to its other nodes.
   void withdraw(std::function<void()> done);
   bool hangs() const { return discovery_->hangs(); }
+  discovery::EndpointAdvice advice() const { return discovery_->advice(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
   CoordinatorServer* server() { return discovery_->server() != nullptr ? discovery_->server() : peer_server_.get(); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/discovery/entry_search.h"
+#include "rendezvous/discovery/hosting.h"
 #include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/munge_gate.h"
 #include "rendezvous/transport/rendezvous_settings.h"
@@ -60,6 +61,8 @@ class Discovery {
   virtual bool may_be_stale() const { return false; }
   // Why the last attempt to reach what was found has failed: `problem`, with what discovery knows of it.
   virtual std::string explain(const std::string& problem) const { return problem; }
+  // What to say about the place while the node waits there for others, which come here by it.
+  virtual discovery::EndpointAdvice advice() const { return {}; }
   // After such an attempt: another address is to be asked at once.
   virtual bool has_untried() const { return false; }
   // From now on, while the job's leader is in this process, nodes that look for it are led here.

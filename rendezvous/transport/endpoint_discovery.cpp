@@ -20,6 +20,7 @@ EndpointDiscovery::EndpointDiscovery(net::Loop& loop, const RendezvousSettings& 
 
 void EndpointDiscovery::find(const Known& known, OnFound on_found) {
   const bool belongs = known.belongs;
+  if (belongs) elsewhere_.clear();
   const std::uint64_t attempt = ++attempt_;
   // A node of a round has a peer port, at which it may be elected. A second coordinator beside it would split the
   // votes.
@@ -95,9 +96,15 @@ Discovery::Way EndpointDiscovery::way(Result<std::vector<std::string>> resolved)
   return out;
 }
 
+std::string EndpointDiscovery::explain(const std::string& problem) const {
+  return elsewhere_.empty() ? problem : format("{}; {}", problem, elsewhere_);
+}
+
 void EndpointDiscovery::host_if_ours(const Way& way) {
-  const discovery::HostingDecision decision =
-      discovery::decide_hosting(hosting_view(settings_, way.addresses, way.problem));
+  const discovery::HostingView view = hosting_view(settings_, way.addresses, way.problem);
+  const discovery::HostingDecision decision = discovery::decide_hosting(view);
+  const bool is_elsewhere = decision.hosting != discovery::Hosting::kHosts && !view.is_host;
+  elsewhere_ = is_elsewhere && !way.addresses.empty() ? decision.reason : "";
   if (decision.hosting == discovery::Hosting::kAsks) {
     if (!std::exchange(told_why_not_, true)) log::debug("hosting", decision.reason);
     return;
@@ -105,6 +112,9 @@ void EndpointDiscovery::host_if_ours(const Way& way) {
   if (!open_one()) return;
   is_sure_ = decision.hosting == discovery::Hosting::kHosts;
   tell_hosting(*server(), is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
+  if (is_sure_ && settings_.max_nodes > 1 && !settings_.is_default) {
+    advice_ = discovery::advice_of_host(view, server()->port(), settings_.store_at_endpoint);
+  }
   if (!settings_.is_default) return;
   log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});
 }

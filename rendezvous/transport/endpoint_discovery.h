@@ -25,6 +25,8 @@ class EndpointDiscovery : public Discovery {
   }
   void stop() override { ++attempt_; }
   void reached(std::uint16_t port) override { reached_ = port; }
+  std::string explain(const std::string& problem) const override;
+  discovery::EndpointAdvice advice() const override { return advice_; }
   std::vector<std::uint16_t> peer_ports() const override;
 
  private:
@@ -43,6 +45,8 @@ class EndpointDiscovery : public Discovery {
   std::uint64_t attempt_ = 0;
   bool is_sure_ = false;   // the endpoint leads to server()
   bool may_begin_ = true;  // the present attempt may open a coordinator
+  discovery::EndpointAdvice advice_;
+  std::string elsewhere_;  // why the endpoint that was looked up last does not lead here, as a clause
   bool told_why_not_ = false;
   bool told_no_port_ = false;
   // The coordinator at one of several ports may be another job's. The next attempt begins at the next port, unless this

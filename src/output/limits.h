@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kLeastLogMaxBytes = 4096;
 inline constexpr std::size_t kLogFileWaitingBytes = 16 * 1024 * 1024;
 // | the end of the job | consoles and log files that make progress are waited for; 1 s (console) or 1.2 s (log
 // directory) without progress end that | what is left is counted, or reported |
-// | waiting, in a log | a line after 10 s, then one every 30 s | |
+// | waiting, in a log | a line after 10 s, 3 s where it waits for other nodes, then one every 30 s | |
 // | the status line | one column less than the width of the terminal; none below 20 columns | the text is cut, the time
 // is kept ([observing.md](observing.md#the-log)) |
 

@@ -31,6 +31,7 @@ void StatusDrawer::wait_for(std::optional<Waiting> waiting) {
 void StatusDrawer::draw_if_due() {
   const std::uint64_t bytes = out_.added() + err_.added();
   if (std::exchange(seen_bytes_, bytes) != bytes) quiet_since_ms_ = loop_.now_ms();
+  if (waiting_ && !hidden_ && log_.advice_due(*waiting_, loop_.now_ms())) log::answer("advice", waiting_->advice);
   if (can_draw()) {
     draw();
   } else {

@@ -21,7 +21,7 @@ TELLING = [
 ELSEWHERE = {
     "src/base/log.cpp": [r'\bwarning\("(\w+)", text\)', r'\bcritical\("(\w+)", text\)'],
     "rendezvous/coordinator/coordinator_events.h": [r'std::string_view event = "(\w+)"', r'kRoundFormed = "(\w+)"', r'kJobEnds = "(\w+)"',
-                              r'kNode\w+ = "(\w+)"', r'k(?:OperatorOrder|NoNextLeader|NoTrainingPort|RulesDiffer|StacksCollected) = "(\w+)"'],
+                              r'kNode\w+ = "(\w+)"', r'k(?:OperatorOrder|NoNextLeader|NoTrainingPort|RankTaken|RulesDiffer|StacksCollected) = "(\w+)"'],
 }
 # Where a field is added to an event.
 FIELDS = [r'\bwith\("(\w+)"', r'\.set\("(\w+)"', r'\{"(\w+)", ', r'\? "(\w+)" : name']

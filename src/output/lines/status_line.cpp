@@ -13,6 +13,7 @@ constexpr std::int64_t kShowMs = 1000;
 constexpr std::int64_t kShowByUserMs = 250;
 constexpr std::size_t kLeastColumns = 20;
 constexpr std::int64_t kFirstLineMs = 10'000;
+constexpr std::int64_t kFirstLineForOthersMs = 3'000;
 constexpr std::int64_t kLineMs = 30'000;
 
 constexpr std::string_view kEraseToEnd = "\x1b[K";
@@ -107,10 +108,17 @@ std::string StatusLine::erase() {
 bool WaitLog::due(const Waiting& waiting, std::int64_t now_ms) {
   if (since_ms_ != waiting.since_ms) {
     since_ms_ = waiting.since_ms;
-    next_ms_ = waiting.since_ms + kFirstLineMs;
+    next_ms_ = waiting.since_ms + (waiting.for_others ? kFirstLineForOthersMs : kFirstLineMs);
   }
   if (now_ms < next_ms_) return false;
   next_ms_ = now_ms + kLineMs;
+  return true;
+}
+
+bool WaitLog::advice_due(const Waiting& waiting, std::int64_t now_ms) {
+  const std::int64_t after_ms = waiting.advice_at_once ? kShowMs : kFirstLineForOthersMs;
+  if (waiting.advice.empty() || waiting.advice == advised_ || now_ms - waiting.since_ms < after_ms) return false;
+  advised_ = waiting.advice;
   return true;
 }
 

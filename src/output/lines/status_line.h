@@ -44,13 +44,16 @@ class StatusLine {
   std::string drawn_;
 };
 
-// Says when a wait gets a line in a log: after 10 s, then every 30 s.
+// Says when a wait gets a line in a log: after 10 s, or 3 s if it is for other nodes, then every 30 s.
 class WaitLog {
  public:
   // Whether this wait gets a line now.
   bool due(const Waiting& waiting, std::int64_t now_ms);
+  // Whether its advice is to be told now: once, after 3 s, or after 1 s where that is at once.
+  bool advice_due(const Waiting& waiting, std::int64_t now_ms);
 
  private:
+  std::string advised_;                   // the advice that was told last
   std::optional<std::int64_t> since_ms_;  // when the current wait began
   std::int64_t next_ms_ = 0;
 };

@@ -132,6 +132,25 @@ TEST_CASE("a terminal that became too narrow, or nobody's, has no line") {
   CHECK(line.draw(3000, 0).empty());
 }
 
+TEST_CASE("a log hears of a wait for other nodes after 3 s, and of its advice once, after 3 s or after one") {
+  WaitLog log;
+  Waiting nodes{.what = "a", .since_ms = 1000, .advice = "do this", .for_others = true};
+  CHECK(!log.due(nodes, 3'999));
+  CHECK(!log.advice_due(nodes, 3'999));
+  CHECK(log.advice_due(nodes, 4'000));
+  CHECK(log.due(nodes, 4'000));
+  CHECK(!log.due(nodes, 33'999));
+  CHECK(log.due(nodes, 34'000));
+  CHECK(!log.advice_due(nodes, 34'000));
+  nodes.advice = "do that";
+  nodes.advice_at_once = true;
+  nodes.since_ms = 50'000;
+  CHECK(!log.advice_due(nodes, 50'999));
+  CHECK(log.advice_due(nodes, 51'000));
+  nodes.advice.clear();
+  CHECK(!log.advice_due(nodes, 60'000));
+}
+
 TEST_CASE("a log hears of a wait after 10 s, then every 30 s; of the next one again after 10 s") {
   WaitLog log;
   const Waiting first{.what = "a", .since_ms = 1000};
