@@ -116,12 +116,14 @@ TEST_CASE("nodes of c10d that are given a master and no endpoint meet at the mas
   CHECK(starts(t.error(with({"--master-port=0"})), "--master-port=0: the other nodes must know"));
 }
 
-TEST_CASE("static nodes have the ranks that they are given, only the first may host, and the store is at its port") {
+TEST_CASE("static nodes have the ranks that they are given, the master hosts, and the store is at its port") {
   const Trial t;
   for (const int rank : {0, 1}) {
     const LaunchPlan plan = t.good({"--nnodes=1:2", format("--node-rank={}", rank), "--master-addr=host0", "train.py"});
     CHECK(plan.settings.node.node_rank == rank);
-    CHECK(plan.settings.rendezvous.is_host == (rank == 0 ? std::nullopt : std::optional(false)));
+    CHECK(plan.settings.rendezvous.is_host == (rank == 0));
+    CHECK(plan.settings.rendezvous.asks_first);
+    CHECK(plan.settings.rendezvous.option == "--master-addr");
     CHECK(plan.settings.node.terms.min_nodes == 2);  // as torchrun's: all of them
     CHECK(plan.settings.store.kind == StoreKind::kAtEndpoint);
     CHECK(plan.settings.store.master_addr == "host0");

@@ -124,6 +124,9 @@ Status RendezvousPlanner::plan_endpoint() {
   rendezvous.port = checked_.endpoint.port.value_or(kDefaultPort);
   const FlagId named_by = checked_.endpoint_is_master ? FlagId::kMasterAddr : FlagId::kRdzvEndpoint;
   rendezvous.is_default = !flags_.is_known(named_by);
+  if (!flags_.is_detected(named_by)) {
+    rendezvous.option = checked_.endpoint_is_master ? "--master-addr" : "--rdzv-endpoint";
+  }
   std::string origin = flags_.origin_text(named_by);
   if (checked_.endpoint_is_master && !is_static()) {
     plan_.warn(format("{}: nodes meet there, at port {}, as --rdzv-endpoint is not given",
@@ -136,6 +139,7 @@ Status RendezvousPlanner::plan_endpoint() {
       rendezvous.host = endpoint->host;
       rendezvous.port = endpoint->port.value_or(kDefaultPort);
       rendezvous.is_default = false;
+      rendezvous.option = "DLROVER_MASTER_ADDR";
       origin = "environment: DLROVER_MASTER_ADDR";
     }
   }
@@ -261,10 +265,7 @@ Status RendezvousPlanner::plan_rank() {
                 "give each node a rank of its own, or raise --nnodes");
   }
   plan_.settings.node.node_rank = static_cast<int>(*rank);
-  // The node of rank 0 hosts where the endpoint is an address of it, and offers to where it is none: another node that
-  // was given rank 0 as well meets the first one there.
-  const bool is_first = *rank == 0;
-  if (is_static() && (!is_first || terms.max_nodes == 1)) plan_.settings.rendezvous.is_host = is_first;
+  if (is_static()) plan_.settings.rendezvous.is_host = *rank == 0;
   entry("node rank", format("{}", *rank), origin);
   return {};
 }
@@ -295,6 +296,7 @@ Status RendezvousPlanner::plan_store() {
   plan_.settings.worker.use_agent_store = !by_worker;
   if (is_static()) {
     plan_.settings.rendezvous.store_at_endpoint = true;
+    plan_.settings.rendezvous.asks_first = true;
     store = {.kind = StoreKind::kAtEndpoint,
              .master_addr = plan_.settings.rendezvous.host,
              .port = plan_.settings.rendezvous.port,

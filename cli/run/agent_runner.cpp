@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/run/part_settings.h"
+#include "rendezvous/membership/round_forming.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/rendezvous_settings.h"
@@ -419,9 +420,10 @@ void AgentRunner::perform(const agent::Effect& effect) {
             if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
             protocol::JobResult job_result = e.job_result;
             const std::string advice = coordinator_.advice().text;
-            const bool is_failed = job_result.outcome == protocol::JobResult::Outcome::kFailed;
-            const bool has_had_round = agent_.lifecycle().order().place.world_size > 0;
-            if (is_failed && !has_had_round && !advice.empty()) job_result.reason += format("; {}", advice);
+            const bool is_first_round = agent_.lifecycle().order().place.world_size == 0;
+            if (is_first_round && !advice.empty() && job_result.reason.starts_with(membership::kGaveUp)) {
+              job_result.reason += format("; {}", advice);
+            }
             handlers_.finished(std::move(job_result), e.details);
           },
           [&](const agent::ReadEvidence& e) { hang_.perform(e); },

@@ -63,7 +63,7 @@ class JobCoordinator {
   transport::CoordinatorServer* server() const { return connection_ ? connection_->server() : nullptr; }
   // Takes back what leads other nodes to server(); `done` is called when that has been tried.
   void withdraw(std::function<void()> done) { connection_->withdraw(std::move(done)); }
-  // See Discovery.
+  // See CoordinatorConnection.
   discovery::EndpointAdvice advice() const { return connection_ ? connection_->advice() : discovery::EndpointAdvice(); }
   // The endpoint or the file of discovery does not answer, and keeps this process from ending.
   bool discovery_hangs() const { return connection_ && connection_->hangs(); }

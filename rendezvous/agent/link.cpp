@@ -309,7 +309,7 @@ std::optional<Waiting> Link::waiting() const {
               .since_ms = std::max(began_ms_, std::min(since_ms_, rested_ms_)),
               .until_ms = give_up_at(),
               .for_others = true};
-  if (since_ms_ > rested_ms_) {  // told to wait
+  if (state_ == State::kResting && is_told_to_wait_) {
     out.advice = format("this node waits to be let in: {}", last_problem_);
     out.advice_at_once = true;
   }
@@ -373,6 +373,7 @@ void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {
   const bool has_lost_one = state_ == State::kAttached && grants_;
   // After a split vote a random pause lets one node become a candidate before the others look for it.
   if (state_ == State::kAttached && follower_.is_searching()) delay_ms += random(lease_.renewal_ms() / 2);
+  is_told_to_wait_ = is_told_to_wait;
   if (has_lost_one || is_told_to_wait) {
     since_ms_ = now_ms + (is_told_to_wait ? delay_ms : 0);
     has_tried_ = false;

@@ -183,8 +183,9 @@ class Link {
   bool is_same_place_ = false;   // Connected::is_same_place of the present connection
   bool has_connection_ = false;  // Connect was asked for, and neither Disconnect nor broken() came since
   bool was_attached_ = false;
-  bool grants_ = false;     // kAttached: the coordinator is no candidate, as far as is known
-  bool has_tried_ = false;  // an attempt has failed since `since_ms_`
+  bool grants_ = false;           // kAttached: the coordinator is no candidate, as far as is known
+  bool has_tried_ = false;        // an attempt has failed since `since_ms_`
+  bool is_told_to_wait_ = false;  // kResting: by the coordinator that has turned the node away
   // The coordinator in this process transferred its leadership, as the node leaves.
   bool has_transferred_leadership_ = false;
   protocol::Term term_ = 0;

@@ -330,6 +330,7 @@ TEST_CASE("a node that was suspended, or whose coordinator fell silent, looks fo
       CHECK(tied.count<Link::LeaseOver>() == 1);
       tied.pass(20'000);  // while they end
       CHECK(tied.given_up().empty());
+      CHECK(tied.link.waiting()->advice.empty());  // nobody has told it to wait
       tied.hears = true;
       tied.owner = {};
       tied.look();

@@ -153,7 +153,8 @@ void Coordinator::settle_claims(Effects& out) {
   while (const auto settled = claims_.settle(position, roster_, now_ms_)) {
     if (settled->refusal) {
       out.push_back(Note{settled->refusal->reason, kRankTaken});
-      if (!is_in_round()) news_.has_gone(settled->message.agent, settled->refusal->reason, now_ms_);
+      const Node& holder = roster_.at(settled->holder);
+      if (!is_in_round()) news_.has_gone(holder.agent, asked_for_rank(settled->message, holder), now_ms_);
       out.push_back(Send{settled->session, *settled->refusal});
       continue;
     }

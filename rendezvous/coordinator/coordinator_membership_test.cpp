@@ -287,7 +287,7 @@ TEST_CASE("a refused claim names the rank and the node that has it, to both node
     const auto* note = std::get_if<Note>(&effect);
     return note != nullptr && note->event == kRankTaken && is_warning(note->event) && note->text == rejected.reason;
   }));
-  CHECK(job.pass_with({1}, 1000).only<Awaiting>().because == rejected.reason);
+  CHECK(job.pass_with({1}, 1000).only<Awaiting>().because == "node2 asks for rank 0, but node1 has it");
 }
 
 TEST_CASE("a node whose rank another one claims has answered if it shows progress") {

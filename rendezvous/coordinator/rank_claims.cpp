@@ -22,8 +22,9 @@ constexpr std::int64_t kAskMs = 1000;
 // "; 1 is free", or nothing.
 std::string free_rank(const protocol::NodeJoins& newcomer, const membership::Roster& roster) {
   for (int rank = 0; rank < newcomer.terms.max_nodes; ++rank) {
-    const bool is_claimed =
-        std::ranges::any_of(roster.nodes(), [rank](const auto& entry) { return entry.second.claimed_rank == rank; });
+    const bool is_claimed = std::ranges::any_of(roster.nodes(), [rank](const auto& entry) {
+      return entry.second.claimed_rank == rank || entry.second.slot == rank;
+    });
     if (!is_claimed) return format("; {} is free", rank);
   }
   return {};
@@ -32,13 +33,17 @@ std::string free_rank(const protocol::NodeJoins& newcomer, const membership::Ros
 Rejected holder_lives(const protocol::NodeJoins& newcomer, const membership::Node& holder,
                       const membership::Roster& roster) {
   return {Rejected::Why::kRankTaken,
-          format("{} asks for rank {}, but {} has it and is alive; give each node a rank of its own{}",
-                 newcomer.address.empty() ? "this node" : newcomer.address, *newcomer.node_rank, holder.name(),
+          format("{} and is alive; give each node a rank of its own{}", asked_for_rank(newcomer, holder),
                  free_rank(newcomer, roster)),
           {}};
 }
 
 }  // namespace
+
+std::string asked_for_rank(const protocol::NodeJoins& newcomer, const membership::Node& holder) {
+  return format("{} asks for rank {}, but {} has it", newcomer.address.empty() ? "this node" : newcomer.address,
+                *newcomer.node_rank, holder.name());
+}
 
 RankClaims::Answer RankClaims::claim(NodeId session, const protocol::NodeJoins& message,
                                      const membership::Roster& roster, std::int64_t now_ms) {

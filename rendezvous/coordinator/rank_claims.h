@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "rendezvous/membership/roster.h"
@@ -66,5 +67,8 @@ class RankClaims {
 // The ready nodes that claim the rank and were not in the last round. They came before the node that has the rank in
 // that round was back.
 std::vector<protocol::AgentId> newcomers_with_claim(const membership::Roster& roster, int rank);
+
+// "node2 asks for rank 1, but node1 has it".
+std::string asked_for_rank(const protocol::NodeJoins& newcomer, const membership::Node& holder);
 
 }  // namespace elastic::coordinator

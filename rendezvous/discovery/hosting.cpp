@@ -101,29 +101,40 @@ HostingDecision decide_hosting(const HostingView& view) {
   return asks(elsewhere(view));
 }
 
-EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, bool by_master_addr) {
-  const char* const option = by_master_addr ? "--master-addr" : "--rdzv-endpoint";
+std::string why_elsewhere(const HostingView& view) {
+  if (view.resolved.empty()) return {};
+  HostingView without_word = view;
+  without_word.is_host.reset();
+  const HostingDecision decision = decide_hosting(without_word);
+  if (decision.hosting != Hosting::kHosts) return elsewhere(view);
+  return view.is_host == false ? format("{}, and another node is to host", decision.reason) : "";
+}
+
+EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, std::string_view option) {
   const std::string typed = printable(view.endpoint_host);
   const std::string name = plain_name(view.endpoint_host);
-  std::vector<std::string> addresses = view.resolved;
-  if (addresses.empty() && is_no_name(name)) addresses.push_back(view.endpoint_host);
-  const auto is_reached = [](const std::string& address) { return !is_loopback(address) && !is_unspecified(address); };
-  const auto reached = std::ranges::find_if(addresses, is_reached);
-  const bool is_named = is_own_name(view);
-  if (reached == addresses.end() && (!addresses.empty() || is_localhost(name)) && !is_named && !view.is_host) {
-    const std::string own = view.full_host_name.empty() ? view.host_name : view.full_host_name;
-    const bool is_plain = is_localhost(name) || same_address(view.endpoint_host, addresses.front());
-    return {.text = format("{} leads each node to itself, so that those on other hosts never come here: give all nodes "
-                           "{}={}, or another name of this host",
-                           is_plain ? typed : format("{} is {}, which", typed, addresses.front()), option,
-                           by_master_addr ? printable(own) : with_port(printable(own), port)),
+  const auto is_reached = [&](const std::string& address) {
+    return is_ours(view, address) && !is_loopback(address) && !is_unspecified(address);
+  };
+  const std::string there = why_elsewhere(view);
+  if (!there.empty()) {
+    return {format("this node hosts at port {}, though {}: the others must come here by {}={}", port, there, option,
+                   typed)};
+  }
+  const bool is_each = is_localhost(name) || (is_no_name(name) && (is_loopback(name) || is_unspecified(name)));
+  const bool is_mapped = !view.resolved.empty() && std::ranges::all_of(view.resolved, is_loopback);
+  if (is_each || (is_mapped && !is_own_name(view))) {
+    const std::string own = printable(view.full_host_name.empty() ? view.host_name : view.full_host_name);
+    return {.text = format("{} leads each node to itself: those on other hosts that were given it, too, never come "
+                           "here. Give all nodes {}={}, or another name of this host",
+                           is_each ? typed : format("{} is {}, which", typed, view.resolved.front()), option,
+                           option == "--master-addr" ? own : with_port(own, port)),
             .is_mistake = true};
   }
-  const std::string others = format("the others must be given the same {}", option);
-  if (reached == addresses.end()) return {format("this node hosts at {}; {}", with_port(typed, port), others)};
-  if (same_address(view.endpoint_host, *reached))
-    return {format("this node hosts at {}; {}", with_port(typed, port), others)};
-  return {format("this node hosts at {} ({}); {}", typed, with_port(*reached, port), others)};
+  const auto reached = std::ranges::find_if(view.resolved, is_reached);
+  const bool is_named = reached != view.resolved.end() && !same_address(view.endpoint_host, *reached);
+  return {format("this node hosts at {}; the others must be given the same {}",
+                 is_named ? format("{} ({})", typed, with_port(*reached, port)) : with_port(typed, port), option)};
 }
 
 }  // namespace elastic::discovery

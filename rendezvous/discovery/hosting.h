@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Which node hosts the coordinator: the one that the endpoint's address belongs to. docs/rendezvous.md has the rules
@@ -62,9 +63,11 @@ struct EndpointAdvice {
 // resolve yet may resolve to this node later.
 HostingDecision decide_hosting(const HostingView& view);
 
-// For a node that hosts (kHosts) and listens at `port`. `by_master_addr`: the endpoint is given by --master-addr, not
-// by
-// --rdzv-endpoint.
-EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, bool by_master_addr);
+// Why the endpoint does not lead to this node, or leads to it though is_host=0: "node0 is 10.0.0.9, which no interface
+// of this node has". Empty: it leads here, or its name does not resolve.
+std::string why_elsewhere(const HostingView& view);
+
+// For a node that hosts (kHosts) and listens at `port`. `option` has given the endpoint: "--rdzv-endpoint".
+EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, std::string_view option);
 
 }  // namespace elastic::discovery

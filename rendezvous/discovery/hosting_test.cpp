@@ -176,8 +176,8 @@ TEST_CASE("a host without a name owns no endpoint without a host") {
 }
 
 TEST_CASE("who hosts tells what the others must be given") {
-  const auto said = [](const HostingView& view, bool by_master_addr = false) {
-    const EndpointAdvice advice = advice_of_host(view, 29400, by_master_addr);
+  const auto said = [](const HostingView& view, std::string_view option = "--rdzv-endpoint") {
+    const EndpointAdvice advice = advice_of_host(view, 29400, option);
     CHECK_FALSE(advice.is_mistake);
     return advice.text;
   };
@@ -185,29 +185,43 @@ TEST_CASE("who hosts tells what the others must be given") {
         "this node hosts at 10.0.0.5:29400; the others must be given the same --rdzv-endpoint");
   CHECK(said(node("fd00::5", {"fd00::5"})) ==
         "this node hosts at [fd00::5]:29400; the others must be given the same --rdzv-endpoint");
-  CHECK(said(node("job-0", {"127.0.1.1", "10.0.0.5"}), true) ==
+  CHECK(said(node("job-0", {"127.0.1.1", "10.0.0.5"}), "--master-addr") ==
         "this node hosts at job-0 (10.0.0.5:29400); the others must be given the same --master-addr");
+  CHECK(said(node("jobs", {"10.0.0.9", "10.0.0.5"})).starts_with("this node hosts at jobs (10.0.0.5:29400); "));
   // Its own name, as Debian writes it into /etc/hosts: others may know it by its address.
   CHECK(said(node("JOB-0.train.example.", {"127.0.1.1"})) ==
         "this node hosts at JOB-0.train.example.:29400; the others must be given the same --rdzv-endpoint");
   CHECK(said(node("job-0")) == "this node hosts at job-0:29400; the others must be given the same --rdzv-endpoint");
-  CHECK(said(with(node("127.0.0.1", {"127.0.0.1"}), true)) ==
-        "this node hosts at 127.0.0.1:29400; the others must be given the same --rdzv-endpoint");
+  CHECK(said(with(node("service", {"10.0.0.9"}), true)) ==
+        "this node hosts at port 29400, though service is 10.0.0.9, which no interface of this node has: the others "
+        "must come here by --rdzv-endpoint=service");
 }
 
 TEST_CASE("an endpoint that leads each node to itself is told with what to give instead") {
-  const auto said = [](const HostingView& view, bool by_master_addr = false) {
-    const EndpointAdvice advice = advice_of_host(view, 29500, by_master_addr);
+  const auto said = [](const HostingView& view, std::string_view option = "--rdzv-endpoint") {
+    const EndpointAdvice advice = advice_of_host(view, 29500, option);
     CHECK(advice.is_mistake);
     return advice.text;
   };
-  CHECK(said(node("localhost", {"::1", "127.0.0.1"})) ==
-        "localhost leads each node to itself, so that those on other hosts never come here: give all nodes "
-        "--rdzv-endpoint=job-0.train.example:29500, or another name of this host");
+  for (const std::optional<bool> is_host : {std::optional<bool>(), std::optional(true)}) {
+    CHECK(said(with(node("localhost", {"::1", "127.0.0.1"}), is_host)) ==
+          "localhost leads each node to itself: those on other hosts that were given it, too, never come here. Give "
+          "all nodes --rdzv-endpoint=job-0.train.example:29500, or another name of this host");
+  }
   CHECK(said(node("0.0.0.0", {"0.0.0.0"})).starts_with("0.0.0.0 leads each node to itself"));
-  CHECK(said(node("127.0.0.1"), true).contains("--master-addr=job-0.train.example,"));
+  CHECK(said(node("127.0.0.1"), "--master-addr").contains("--master-addr=job-0.train.example,"));
   CHECK(said(node("trainer", {"127.0.1.1"})).starts_with("trainer is 127.0.1.1, which leads each node to itself"));
   HostingView short_name = node("localhost");
   short_name.full_host_name.clear();
   CHECK(said(short_name).contains("--rdzv-endpoint=job-0:29500"));
+}
+
+TEST_CASE("who looks for the host elsewhere is told why it is not here, or that it is meant to be elsewhere") {
+  CHECK(why_elsewhere(node("node9", {"10.0.0.9"})) == "node9 is 10.0.0.9, which no interface of this node has");
+  CHECK(why_elsewhere(with(node("10.0.0.9", {"10.0.0.9"}), false)) == "10.0.0.9, which no interface of this node has");
+  CHECK(why_elsewhere(with(node("10.0.0.9", {"10.0.0.9"}), true)) == "10.0.0.9, which no interface of this node has");
+  CHECK(why_elsewhere(with(node("job-0", {"10.0.0.5"}), false)) ==
+        "job-0 is this host's name, and another node is to host");
+  CHECK(why_elsewhere(node("job-0", {"10.0.0.5"})).empty());
+  CHECK(why_elsewhere(node("node9")).empty());  // that it does not resolve is told by itself
 }

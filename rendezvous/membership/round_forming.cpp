@@ -33,7 +33,7 @@ FormingDecision too_few(const FormingView& view, const FormingRules& rules, std:
           .size = 0,
           .look_again_ms = {},
           .reason = waits_for_none ? format("{}; not waiting for a replacement", count)
-                                   : format("gave up after {}: {}", seconds_text(patience_ms), count)};
+                                   : format("{} after {}: {}", kGaveUp, seconds_text(patience_ms), count)};
 }
 
 // The decision on a first round with at least the minimum and less than the maximum of nodes.

@@ -43,6 +43,9 @@ struct FormingView {
   std::int64_t back_by_ms = 0;  // by then a waiting node that has lost its connection has come back, if it does
 };
 
+// The reason begins so where too few nodes have come in time.
+inline constexpr const char* kGaveUp = "gave up";
+
 struct FormingDecision {
   enum class Kind : std::uint8_t { kWait, kForm, kGiveUp };
   Kind kind = Kind::kWait;

@@ -74,7 +74,8 @@ class CoordinatorConnection {
   // See Discovery. The entry of a job that goes on elsewhere is left to its other nodes.
   void withdraw(std::function<void()> done);
   bool hangs() const { return discovery_->hangs(); }
-  discovery::EndpointAdvice advice() const { return discovery_->advice(); }
+  // See Discovery. Empty where the coordinator that was connected to last is elsewhere.
+  discovery::EndpointAdvice advice() const { return at_home_ ? discovery_->advice() : discovery::EndpointAdvice(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
   CoordinatorServer* server() { return discovery_->server() != nullptr ? discovery_->server() : peer_server_.get(); }

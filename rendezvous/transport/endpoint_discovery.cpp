@@ -101,10 +101,12 @@ std::string EndpointDiscovery::explain(const std::string& problem) const {
 }
 
 void EndpointDiscovery::host_if_ours(const Way& way) {
-  const discovery::HostingView view = hosting_view(settings_, way.addresses, way.problem);
+  discovery::HostingView view = hosting_view(settings_, way.addresses, way.problem);
   const discovery::HostingDecision decision = discovery::decide_hosting(view);
-  const bool is_elsewhere = decision.hosting != discovery::Hosting::kHosts && !view.is_host;
-  elsewhere_ = is_elsewhere && !way.addresses.empty() ? decision.reason : "";
+  elsewhere_ = discovery::why_elsewhere(view);
+  // Another node that was given node rank 0 as well may host there.
+  const bool hosts_if_none = settings_.asks_first && decision.hosting == discovery::Hosting::kHosts;
+  if (hosts_if_none && !elsewhere_.empty() && !std::exchange(has_asked_, true)) return;
   if (decision.hosting == discovery::Hosting::kAsks) {
     if (!std::exchange(told_why_not_, true)) log::debug("hosting", decision.reason);
     return;
@@ -112,8 +114,8 @@ void EndpointDiscovery::host_if_ours(const Way& way) {
   if (!open_one()) return;
   is_sure_ = decision.hosting == discovery::Hosting::kHosts;
   tell_hosting(*server(), is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
-  if (is_sure_ && settings_.max_nodes > 1 && !settings_.is_default) {
-    advice_ = discovery::advice_of_host(view, server()->port(), settings_.store_at_endpoint);
+  if (is_sure_ && settings_.max_nodes > 1 && !settings_.is_default && !settings_.option.empty()) {
+    advice_ = discovery::advice_of_host(view, server()->port(), settings_.option);
   }
   if (!settings_.is_default) return;
   log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});

@@ -46,7 +46,8 @@ class EndpointDiscovery : public Discovery {
   bool is_sure_ = false;   // the endpoint leads to server()
   bool may_begin_ = true;  // the present attempt may open a coordinator
   discovery::EndpointAdvice advice_;
-  std::string elsewhere_;  // why the endpoint that was looked up last does not lead here, as a clause
+  std::string elsewhere_;   // why the endpoint that was looked up last does not lead here, as a clause
+  bool has_asked_ = false;  // at an endpoint that is no address of this node
   bool told_why_not_ = false;
   bool told_no_port_ = false;
   // The coordinator at one of several ports may be another job's. The next attempt begins at the next port, unless this

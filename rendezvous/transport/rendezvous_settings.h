@@ -37,6 +37,7 @@ struct RendezvousSettings {
   std::string host = {};                       // of the endpoint: a name or a numeric address; unused with kFile
   std::uint16_t port = 0;                      // of the endpoint
   bool is_default = false;                     // the user has named no host: the endpoint is each host itself
+  std::string option = {};                     // by which the user has named it: "--master-addr"; empty: it was found
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
   // Further hosts of the endpoint, at which a node of the running job may be found. They never begin it.
   struct Host {
@@ -48,6 +49,8 @@ struct RendezvousSettings {
   std::uint16_t peer_port = 0;       // of this node; 0: the endpoint's if that names this host, else a free one
   std::optional<bool> is_host = {};  // whether this node hosts the coordinator, if that is known
   std::string is_host_source = {};   // what says so, as a clause; empty: is_host= in --rdzv-conf
+  // With is_host: where the endpoint is no address of this node, who answers there may be the host (static).
+  bool asks_first = false;
   // Each node can host the coordinator when that is lost, also while its process lives: failover=majority.
   bool has_peer_server = false;
   bool refusal_is_proof = true;      // a refused connection says that no process is there: failover_evidence

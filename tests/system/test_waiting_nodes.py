@@ -24,7 +24,7 @@ def stop(*nodes):
 def test_an_endpoint_that_leads_each_node_to_itself_is_told_with_the_remedy(job, host):
     job.host = host
     node = job.node(AT_EVERY_LEVEL, conf="join_timeout=4")
-    node.wait_for_line(f"{host} leads each node to itself.*give all nodes --rdzv-endpoint={os.uname().nodename}", timeout=60)
+    node.wait_for_line(f"{host} leads each node to itself.*Give all nodes --rdzv-endpoint={os.uname().nodename}", timeout=60)
     result = node.wait()
     assert result.returncode == 1
     said = result.stderr.splitlines()
@@ -67,13 +67,35 @@ def test_of_two_static_nodes_of_rank_0_the_second_is_refused_and_the_first_goes_
     first.wait_for_line("1 node present, 2 needed", timeout=60)
     result = static(job, 0, hosts[where[1]]).wait()
     assert result.returncode == 1 and not result.stdout, result
-    refused = f"node{where[1]} asks for rank 0, but node0 has it and is alive; give each node a rank of its own; 1 is free"
-    assert refused in result.stderr.splitlines()[-1], result
+    refused = f"node{where[1]} asks for rank 0, but node0 has it"
+    assert f"{refused} and is alive; give each node a rank of its own; 1 is free" in result.stderr.splitlines()[-1], result
     first.wait_for_line(refused, timeout=60)
     second = static(job, 1, hosts[where[2]])
     for node in (first, second):
         assert environments(node, 1)[0]["WORLD_SIZE"] == "2"
     stop(second, first)
+
+
+def test_a_static_node_that_was_given_its_own_address_is_told_that_another_one_is_to_host(network, job):
+    here = network(1)[0]
+    job.host = here.address
+    node = static(job, 1, here)
+    node.wait_for_line(f"Connection refused; {here.address}, an address of this node, and another node is to host", timeout=60)
+    stop(node)
+
+
+def test_a_static_node_0_behind_an_address_that_it_does_not_have_hosts_and_ends_the_job_as_it_leaves(network, job):
+    """As behind a service: packets to that address come back to the node."""
+    hosts = network(2)
+    job.host = "10.99.0.7"
+    hosts[0].ip("route", "add", "local", job.host, "dev", "lo")
+    hosts[1].ip("route", "add", job.host, "via", hosts[0].address)
+    nodes = [static(job, rank, host) for rank, host in enumerate(hosts)]
+    for node in nodes:
+        assert environments(node, 1)[0]["WORLD_SIZE"] == "2"
+    nodes[0].send_signal(signal.SIGTERM)
+    results = [node.wait() for node in nodes]
+    assert "SIGTERM" in results[1].stderr, results[1]
 
 
 def test_a_dead_static_node_0_is_replaced_on_its_host(network, job):

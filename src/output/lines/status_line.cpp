@@ -15,6 +15,7 @@ constexpr std::size_t kLeastColumns = 20;
 constexpr std::int64_t kFirstLineMs = 10'000;
 constexpr std::int64_t kFirstLineForOthersMs = 3'000;
 constexpr std::int64_t kLineMs = 30'000;
+constexpr std::int64_t kSameWaitMs = 1'000;  // two waits that began less far apart are one
 
 constexpr std::string_view kEraseToEnd = "\x1b[K";
 
@@ -106,7 +107,10 @@ std::string StatusLine::erase() {
 }
 
 bool WaitLog::due(const Waiting& waiting, std::int64_t now_ms) {
-  if (since_ms_ != waiting.since_ms) {
+  // The clock of an agent, by which waits begin, is not quite the one of the screen.
+  const bool is_same =
+      since_ms_ && std::max(*since_ms_, waiting.since_ms) - std::min(*since_ms_, waiting.since_ms) < kSameWaitMs;
+  if (!is_same) {
     since_ms_ = waiting.since_ms;
     next_ms_ = waiting.since_ms + (waiting.for_others ? kFirstLineForOthersMs : kFirstLineMs);
   }
