@@ -112,9 +112,10 @@ bool WaitLog::due(const Waiting& waiting, std::int64_t now_ms) {
       since_ms_ && std::max(*since_ms_, waiting.since_ms) - std::min(*since_ms_, waiting.since_ms) < kSameWaitMs;
   if (!is_same) {
     since_ms_ = waiting.since_ms;
-    next_ms_ = waiting.since_ms + (waiting.for_others ? kFirstLineForOthersMs : kFirstLineMs);
+    next_ms_.reset();
   }
-  if (now_ms < next_ms_) return false;
+  const std::int64_t first_ms = waiting.since_ms + (waiting.for_others ? kFirstLineForOthersMs : kFirstLineMs);
+  if (now_ms < next_ms_.value_or(first_ms)) return false;
   next_ms_ = now_ms + kLineMs;
   return true;
 }

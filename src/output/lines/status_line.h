@@ -55,7 +55,7 @@ class WaitLog {
  private:
   std::string advised_;                   // the advice that was told last
   std::optional<std::int64_t> since_ms_;  // when the current wait began
-  std::int64_t next_ms_ = 0;
+  std::optional<std::int64_t> next_ms_;   // when its next line is due; not set: it has had none
 };
 
 }  // namespace elastic::output

@@ -153,6 +153,15 @@ TEST_CASE("a log hears of a wait for other nodes after 3 s, and of its advice on
   CHECK(!log.advice_due(nodes, 60'000));
 }
 
+TEST_CASE("the first line of a wait never says less than 10 s, also if its begin is read a little later again") {
+  WaitLog log;
+  Waiting waiting{.what = "a", .since_ms = 1000};
+  CHECK(!log.due(waiting, 1000));
+  waiting.since_ms = 1040;
+  CHECK(!log.due(waiting, 11'020));
+  CHECK(log.due(waiting, 11'040));
+}
+
 TEST_CASE("a log hears of a wait after 10 s, then every 30 s; of the next one again after 10 s") {
   WaitLog log;
   const Waiting first{.what = "a", .since_ms = 1000};
