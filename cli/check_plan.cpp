@@ -82,6 +82,35 @@ Status plan_tests(const ParsedFlags& flags, const Environment& environment, cons
   return check_file(flags, FlagId::kProbePath, true, host);
 }
 
+// The name of the file is NVRx's.
+Status plan_segment_file(const ParsedFlags& flags, const Environment& environment, LaunchPlan& plan) {
+  const std::string& directory = flags.text(FlagId::kSegmentHealthDir);
+  if (directory.empty()) return {};
+  if (!directory.starts_with('/')) {
+    return fail(flags.input(FlagId::kSegmentHealthDir), "it is not an absolute path",
+                "name the directory from / on: all nodes read the same one");
+  }
+  const auto id = [&](const char* name) {
+    const auto value = elastic::lookup(environment, name);
+    return value && parse_int(*value).value_or(-1) >= 0 ? value : std::nullopt;
+  };
+  const auto array = id("SLURM_ARRAY_JOB_ID");
+  const auto task = id("SLURM_ARRAY_TASK_ID");
+  const auto job = id("SLURM_JOB_ID");
+  const bool is_task = array && task;
+  if (!is_task && !job) {
+    plan.warn(
+        format("{}: it is ignored, as neither SLURM_JOB_ID nor SLURM_ARRAY_JOB_ID and SLURM_ARRAY_TASK_ID say "
+               "which file is this node's",
+               flags.input(FlagId::kSegmentHealthDir)));
+    return {};
+  }
+  plan.settings.segment_file =
+      format("{}/segment_health_check.{}.{}", directory, is_task ? *array : *job, is_task ? *task : *job);
+  plan.entry("segment file", printable(plan.settings.segment_file, 4096), flags.origin_text(FlagId::kSegmentHealthDir));
+  return {};
+}
+
 }  // namespace
 
 // As in dlrover-run, any of three options asks for the check.
@@ -89,6 +118,7 @@ Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const E
                   const HostView& host, LaunchPlan& plan) {
   using When = health::CheckRules::When;
   constexpr std::int64_t kNodesThatAreChecked = 4;  // --auto-config checks jobs of at least so many nodes
+  if (Status status = plan_segment_file(flags, environment, plan); !status) return status;
   std::string origin;
   if (flags.on(FlagId::kNetworkCheck)) {
     origin = flags.origin_text(FlagId::kNetworkCheck);

@@ -789,6 +789,17 @@ constexpr std::array<Flag, kFlagCount> kRows{{
      .metavar = "FILE",
      .help = "write the check's results to FILE, as HTML",
      .more = "The node that hosts the coordinator writes it, anew after each check of the job."},
+    {.id = FlagId::kSegmentHealthDir,
+     .name = "segment-health-dir",
+     .family = kOurs,
+     .metavar = "DIR",
+     .help = "leave when the scheduler's file says so",
+     .more =
+         "The file is DIR/segment_health_check.JOB.TASK, as NVRx names it, with SLURM_ARRAY_JOB_ID and "
+         "SLURM_ARRAY_TASK_ID, or with SLURM_JOB_ID twice. While it is there and not empty, this node runs in no other "
+         "round, and leaves the job as if it had received SIGTERM; workers that run are left alone. A file that "
+         "is missing, empty or out of reach changes nothing. DIR is absolute, and the same for all nodes. "
+         "examples/slurm/drain_poller.sh writes such files for nodes that are drained."},
 
     // --- Taken for compatibility
     {.id = FlagId::kMonitorInterval,

@@ -102,6 +102,7 @@ enum class FlagId : unsigned char {
   kHealthHook,
   kCheckProbe,
   kHealthReport,
+  kSegmentHealthDir,
   // Taken for compatibility
   kMonitorInterval,
   kStartMethod,

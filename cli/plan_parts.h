@@ -11,7 +11,8 @@
 namespace elastic::cli {
 
 // Plans whether nodes are checked before training, and what the check consists of on this node. With --hang=restart the
-// latter is planned in any case. Fails where a test cannot be made as it is asked for.
+// latter is planned in any case. Plans the file by which the scheduler drains this node, too. Fails where a test cannot
+// be made as it is asked for, or the file's directory cannot be used.
 Status plan_check(const ParsedFlags& flags, const CheckedFlags& checked, const Environment& environment,
                   const HostView& host, LaunchPlan& plan);
 

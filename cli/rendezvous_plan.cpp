@@ -125,7 +125,8 @@ Status RendezvousPlanner::plan_endpoint() {
   const FlagId named_by = checked_.endpoint_is_master ? FlagId::kMasterAddr : FlagId::kRdzvEndpoint;
   rendezvous.is_default = !flags_.is_known(named_by);
   if (!flags_.is_detected(named_by)) {
-    rendezvous.option = checked_.endpoint_is_master ? "--master-addr" : "--rdzv-endpoint";
+    const bool is_master = checked_.endpoint_is_master;
+    rendezvous.option = {.name = is_master ? "--master-addr" : "--rdzv-endpoint", .takes_port = !is_master};
   }
   std::string origin = flags_.origin_text(named_by);
   if (checked_.endpoint_is_master && !is_static()) {
@@ -139,7 +140,7 @@ Status RendezvousPlanner::plan_endpoint() {
       rendezvous.host = endpoint->host;
       rendezvous.port = endpoint->port.value_or(kDefaultPort);
       rendezvous.is_default = false;
-      rendezvous.option = "DLROVER_MASTER_ADDR";
+      rendezvous.option = {.name = "DLROVER_MASTER_ADDR"};
       origin = "environment: DLROVER_MASTER_ADDR";
     }
   }

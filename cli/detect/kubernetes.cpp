@@ -101,6 +101,7 @@ Result<Detected> PodReader::read_leader_worker_set() {
   }
   const auto index = number(kWorkerIndex, 0, *nodes - 1);
   if (!index) return std::unexpected(index.error());
+  found_.node = *index;
   const std::string leader = *variable(kLeader);
   const bool is_numeric = leader.contains(':') || leader.find_first_not_of("0123456789.") == std::string::npos;
   take(FlagId::kNnodes, format("{}", *nodes), kGroupSize);

@@ -70,6 +70,22 @@ TEST_CASE("a pod of an Indexed Job has its index as its rank, and meets the othe
             "--rdzv-id=train (Kubernetes: HOSTNAME=train-3)", "--node-rank=3 (Kubernetes: JOB_COMPLETION_INDEX=3)"});
 }
 
+TEST_CASE("a pod knows which of its job's it is, so that an endpoint that is each pod itself can be refused") {
+  CHECK(kIndexed.read()->node == 3);
+  CHECK(kJobSets.read()->node == 1);
+  CHECK(kLeaderWorkerSets.read()->node == 2);
+  CHECK_FALSE(kOperators.read()->node);  // people set RANK and MASTER_ADDR by hand, too, for launchers in one pod
+  // Kubeflow Trainer makes a JobSet of one Job, and says by PET_ variables where its pods meet.
+  Pod trainer = {{{"JOB_COMPLETION_INDEX", "1"},
+                  {"HOSTNAME", "train-node-0-1"},
+                  {"PET_NNODES", "2"},
+                  {"PET_NODE_RANK", "1"},
+                  {"PET_MASTER_ADDR", "train-node-0-0.train"},
+                  {"PET_MASTER_PORT", "29500"}},
+                 "10.1.2.3\ttrain-node-0-1.train.default.svc.cluster.local\ttrain-node-0-1\n"};
+  CHECK(trainer.read()->node == 1);
+}
+
 TEST_CASE(
     "a pod of an Indexed Job that is not told of how many trains alone, and says so where it has a name for others") {
   Pod pod = kIndexed;

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "cli/run/final_status.h"
 #include "cli/run/part_settings.h"
-#include "rendezvous/membership/round_forming.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/rendezvous_settings.h"
@@ -40,6 +40,7 @@ agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
   node.training_ports = training_ports(settings);
   node.logs = logs;
+  node.has_segment_file = !settings.segment_file.empty();
   node.tells_crashes = true;
   node.finds_deaths = settings.tuning.gives_file;
   node.error_files_stop = settings.warm.rules.mode != warm::Mode::kOff;
@@ -191,13 +192,20 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       on_event(agent::ErrorFileWritten{round, local_rank, process::wall_clock_ms()});
     });
   }
+  if (!settings.segment_file.empty()) {
+    segment_.emplace(loop, settings.segment_file,
+                     SegmentFile::Handlers{
+                         .is_idle = [this] { return agent_.lifecycle().is_idle(); },
+                         .on_seen = [this](std::string drained) { on_event(agent::SegmentSeen{std::move(drained)}); }});
+  }
   own_signals_ = std::make_unique<process::SignalSource>(
       loop, settings.signals, [this](const process::ReceivedSignal& signal) { launcher_got(signal); });
 }
 
 void AgentRunner::begin() {
   write_log(node_event_log_.began());
-  on_event(agent::Begin{});
+  if (!segment_) return on_event(agent::Begin{});
+  segment_->look_at_file([this] { on_event(agent::Begin{}); });
 }
 
 // Effects may bring about further events at once, which wait in the queue until the present event is done.
@@ -256,7 +264,7 @@ std::optional<Waiting> AgentRunner::waiting() const {
   // Who waits here for the first round may wait for nodes that were told another place.
   if (waiting->for_others && agent_.link().attached() && agent_.link().own_incarnation() == 0) {
     discovery::EndpointAdvice advice = coordinator_.advice();
-    waiting->advice = std::move(advice.text);
+    if (!advice.is_told) waiting->advice = std::move(advice.text);
     waiting->advice_at_once = advice.is_mistake;
   }
   return waiting;
@@ -419,11 +427,8 @@ void AgentRunner::perform(const agent::Effect& effect) {
             warm_.end();
             if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
             protocol::JobResult job_result = e.job_result;
-            const std::string advice = coordinator_.advice().text;
-            const bool is_first_round = agent_.lifecycle().order().place.world_size == 0;
-            if (is_first_round && !advice.empty() && job_result.reason.starts_with(membership::kGaveUp)) {
-              job_result.reason += format("; {}", advice);
-            }
+            const bool has_been_in_round = agent_.lifecycle().order().place.world_size > 0;
+            job_result.reason = final_reason(job_result, has_been_in_round, coordinator_.advice().text);
             handlers_.finished(std::move(job_result), e.details);
           },
           [&](const agent::ReadEvidence& e) { hang_.perform(e); },
@@ -436,6 +441,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
           [&](const agent::TellHang& e) { hang_.perform(e); },
           [&](const agent::TellHangOver& e) { hang_.perform(e); },
           [&](const agent::HearLoader& e) { tuning_.perform(e); },
+          [&](const agent::LookAtSegment&) { segment_->look_at_file(); },
       },
       effect);
 }

@@ -19,6 +19,7 @@
 #include "cli/run/node_stacks.h"
 #include "cli/run/output_host.h"
 #include "cli/run/progress_host.h"
+#include "cli/run/segment_file.h"
 #include "cli/run/tuning_host.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
@@ -70,8 +71,8 @@ class AgentRunner {
   const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
   // Makes the failure report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }
-  // A thread waits for an output file of a worker, or for that of its loader's parameters.
-  bool progress_hangs() { return progress_.hangs() || tuning_.hangs(); }
+  // A thread waits for an output file of a worker, that of its loader's parameters, or the segment file.
+  bool files_hang() { return progress_.hangs() || tuning_.hangs() || (segment_ && segment_->hangs()); }
   // Writes what is left of the workers' output to the console.
   void flush_output() { output_.flush(); }
   // Prints torchelastic's last events if they are wanted. `error_files` are the texts of the error files of this node's
@@ -174,6 +175,7 @@ class AgentRunner {
   FileTimers file_timers_;
   HangHost hang_;
   std::optional<ErrorFileWatch> error_files_;  // where they stop rounds
+  std::optional<SegmentFile> segment_;         // if there may be one
   std::vector<process::Command> commands_;     // of workers that warm_ is asked for
   int restarts_left_ = 0;                      // after their round
   JobCoordinator coordinator_;

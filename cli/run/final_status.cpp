@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "rendezvous/membership/round_forming.h"
 #include "src/base/exit_status.h"
+#include "src/base/text.h"
 
 namespace elastic::run {
 namespace {
@@ -43,6 +45,11 @@ int final_status(const EndedJob& job, bool propagate_exit_code) {
   if (job.job_result.is_deterministic) return kDoNotRequeue;
   if (std::ranges::any_of(job.job_result.failures, &WorkerFailure::is_final)) return kDoNotRequeue;
   return propagate_exit_code ? exit_code_of(job) : kExitFailed;
+}
+
+std::string final_reason(const JobResult& job_result, bool has_been_in_round, const std::string& advice) {
+  const bool met_nobody = !has_been_in_round && job_result.reason.starts_with(membership::kGaveUp);
+  return met_nobody && !advice.empty() ? format("{}; {}", job_result.reason, advice) : job_result.reason;
 }
 
 }  // namespace elastic::run

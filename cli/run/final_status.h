@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "rendezvous/protocol/messages.h"
 #include "src/report/failure.h"
@@ -22,5 +23,9 @@ struct EndedJob {
 // The status that elastic-run exits with (docs/supervision.md). `propagate_exit_code`: that of the workers is asked
 // for.
 int final_status(const EndedJob& job, bool propagate_exit_code);
+
+// Why the job has ended, as this node says it last. `advice`: what it knows of the place where nodes meet; it is said
+// where too few have come to the first round. `has_been_in_round`: this node.
+std::string final_reason(const protocol::JobResult& job_result, bool has_been_in_round, const std::string& advice);
 
 }  // namespace elastic::run

@@ -59,3 +59,12 @@ TEST_CASE("a job that failed has 1, or the first failure's code if it is asked f
                      false) == 93);
   CHECK(final_status({.job_result = {}}, true) == 0);
 }
+
+TEST_CASE("what is known of the place where nodes meet is said at the end where too few have come to the first round") {
+  const JobResult alone{.outcome = JobResult::Outcome::kFailed,
+                        .reason = "gave up after 5 s: 1 node present, 2 needed"};
+  CHECK(final_reason(alone, false, "this node hosts at a") == alone.reason + "; this node hosts at a");
+  CHECK(final_reason(alone, false, "") == alone.reason);
+  CHECK(final_reason(alone, true, "this node hosts at a") == alone.reason);
+  CHECK(final_reason(kStopped, false, "this node hosts at a") == kStopped.reason);
+}

@@ -103,6 +103,7 @@ int descriptors_for(const LaunchSettings& settings) {
   if (!settings.record_file.empty()) count += 2;
   if (!settings.events_file.empty()) count += 2;
   if (!settings.on_event.empty()) count += 2;
+  if (!settings.segment_file.empty()) count += 2;
   return count + (filters ? 2 : 0) + (rotates ? 2 : 0);  // one file at a time is open twice, the old one and the new
 }
 
@@ -337,7 +338,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
   log_end(status, process::monotonic_ms() - began_ms);
   const bool events_hang = !events.finish();
   // A thread that waits for a file system that hangs keeps this process from ending.
-  if (hangs || recording_hangs || events_hang || agent.coordinator().discovery_hangs() || agent.progress_hangs())
+  if (hangs || recording_hangs || events_hang || agent.coordinator().discovery_hangs() || agent.files_hang())
     agent.leave(status);
   write_to_stderr(report::failure_summary(report));
   if (agent.guardian_is_lost() && !directory.empty()) process::remove_job_directory(directory, kRemoveMs);

@@ -70,6 +70,7 @@ struct LaunchSettings {
   std::int64_t parting_ms = 0;  // how long a node stays when the job has failed, so that other nodes can finish, too
   bool propagate_exit_code = false;  // exit with the first failure's own code instead of 1
   health::CheckSettings check;       // this node's part of the check before training
+  std::string segment_file;          // by which the scheduler drains this node; empty: none
   std::optional<std::uint16_t>
       http_port;                         // for status and metrics; 0: a free one; not set: only the coordinator's port
   std::string record_file;               // the file for the coordinator's recording; empty: none

@@ -19,5 +19,7 @@ inline constexpr std::size_t kEventCommandOutputBytes = 4096;
 // | time that the end of a job waits for commands of `--on-event` | {kEventCommandsEndMs} | they are killed, with one
 // warning |
 inline constexpr std::int64_t kEventCommandsEndMs = 10'000;
+// | time of a look at the segment file (`--segment-health-dir`) | {kSegmentLookMs} | the node goes on, with a warning |
+inline constexpr std::int64_t kSegmentLookMs = 2'000;
 
 }  // namespace elastic::limits

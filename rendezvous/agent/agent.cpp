@@ -11,10 +11,16 @@ using namespace protocol;
 
 AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
   AgentEffects out;
-  if (ended_) return out;
+  if (has_ended()) return out;
   // The event may come after a long sleep: before anything else, workers whose lease is over are killed.
   const auto* life = std::get_if<Event>(&event);
   const bool begins = life != nullptr && std::holds_alternative<Begin>(*life);
+  if (begins) phase_ = Phase::kBegun;
+  // Until then a node can only be told to end, which it does as soon as it begins.
+  if (phase_ == Phase::kToBegin) {
+    if (life != nullptr) to_lifecycle(*life, now_ms, out);
+    return out;
+  }
   if (!begins) perform(link_.on_time(owner(), now_ms), now_ms, out);
   std::visit(Overloaded{
                  [&](const Event& e) {
@@ -41,11 +47,11 @@ AgentEffects Agent::on_event(const AgentEvent& event, std::int64_t now_ms) {
                  [&](const OwnCoordinatorOver&) { link_.own_is_over(now_ms); },
              },
              event);
-  if (ended_) return out;
+  if (has_ended()) return out;
   perform(link_.on_time(owner(), now_ms), now_ms, out);
   link_.check_invariants();
   const auto next_ms = link_.next_deadline_ms(owner());
-  if (next_ms && next_ms != timer_at_ms_ && !ended_) {
+  if (next_ms && next_ms != timer_at_ms_ && !has_ended()) {
     timer_at_ms_ = next_ms;
     out.emplace_back(StartLinkTimer{std::max<std::int64_t>(*next_ms - now_ms, 0)});
   }
@@ -67,7 +73,7 @@ void Agent::to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& 
     }
     if (std::holds_alternative<Finish>(effect)) {
       perform(link_.close(), now_ms, out);
-      ended_ = true;
+      phase_ = Phase::kEnded;
     }
     out.emplace_back(std::move(effect));
   }
@@ -76,7 +82,7 @@ void Agent::to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& 
 
 void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& out) {
   for (Link::Effect& effect : effects) {
-    if (ended_) return;
+    if (has_ended()) return;
     std::visit(Overloaded{
                    [&](Link::Connect& e) { out.emplace_back(e); },
                    [&](Link::Disconnect& e) { out.emplace_back(e); },
@@ -103,7 +109,7 @@ void Agent::perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& ou
 void Agent::deliver(const CoordinatorMessage& message, std::int64_t now_ms, AgentEffects& out) {
   // The message may be old, and the one before it may have made the node need a lease that is over.
   perform(link_.on_time(owner(), now_ms), now_ms, out);
-  if (ended_) return;
+  if (has_ended()) return;
   out.emplace_back(Link::Deliver{message});
   // A node on standby, too, can report the job result to a coordinator that takes over.
   if (std::holds_alternative<PrepareRound>(message) || std::holds_alternative<EndJob>(message)) link_.belongs();
@@ -115,6 +121,7 @@ void Agent::deliver(const CoordinatorMessage& message, std::int64_t now_ms, Agen
 }
 
 std::optional<Waiting> Agent::waiting() const {
+  if (phase_ == Phase::kToBegin) return {};
   if (!lifecycle_.is_idle() || lifecycle_.has_job_result()) return lifecycle_.waiting();
   return link_.attached() ? lifecycle_.waiting_for_round() : link_.waiting();
 }

@@ -65,6 +65,7 @@ class Agent {
   std::optional<Waiting> waiting() const;
 
  private:
+  bool has_ended() const { return phase_ == Phase::kEnded; }
   Link::Owner owner() const;
   void to_lifecycle(const Event& event, std::int64_t now_ms, AgentEffects& out);
   void perform(Link::Effects effects, std::int64_t now_ms, AgentEffects& out);
@@ -76,7 +77,8 @@ class Agent {
   std::uint32_t sessions_ = 0;   // how many were opened
   std::uint16_t peer_port_ = 0;  // NodeJoins::peer_port
   bool must_be_idle_ = false;    // the next session is opened when no process of a round is left
-  bool ended_ = false;
+  enum class Phase : std::uint8_t { kToBegin, kBegun, kEnded };
+  Phase phase_ = Phase::kToBegin;
   std::optional<std::int64_t> timer_at_ms_;
 };
 

@@ -195,6 +195,21 @@ TEST_CASE("an agent that has not found its coordinator yet ends as soon as it is
   CHECK(tied.finished()->signal == SIGTERM);
 }
 
+TEST_CASE("an agent that is told to end before it begins looks for no coordinator") {
+  for (const Event& told : {Event(SignalReceived{SIGTERM}), Event(SegmentSeen{"/d/f"})}) {
+    Tied tied;
+    tied.on(told);
+    CHECK(!tied.finished());
+    CHECK(!tied.timer_ms);
+    CHECK(!tied.agent.waiting());
+    tied.on(Begin{});
+    REQUIRE(tied.finished());
+    CHECK(static_cast<int>(tied.finished()->outcome) == static_cast<int>(JobResult::Outcome::kStopped));
+    CHECK(std::ranges::none_of(
+        tied.log, [](const AgentEffect& effect) { return std::holds_alternative<Link::Connect>(effect); }));
+  }
+}
+
 TEST_CASE("an agent that finds no coordinator ends with that reason") {
   Tied tied;
   tied.reachable = false;

@@ -29,14 +29,21 @@ LeaveSignals::Meaning LeaveSignals::on_signal(const SignalReceived& event, std::
   return insists ? Meaning::kInsists : Meaning::kMore;
 }
 
-bool LeaveSignals::take_order() {
+bool LeaveSignals::take_order(bool by_scheduler) {
   if (has_come()) return false;
   signal_ = SIGTERM;
-  ordered_ = true;
+  by_ = by_scheduler ? By::kScheduler : By::kOperator;
   return true;
 }
 
-std::string LeaveSignals::name() const { return ordered_ ? "an operator's order" : signal_name(signal_); }
+std::string LeaveSignals::name() const {
+  switch (by_) {
+    case By::kOperator: return "an operator's order";
+    case By::kScheduler: return "the scheduler's order";
+    case By::kSignal: break;
+  }
+  return signal_name(signal_);
+}
 
 std::string LeaveSignals::reason() const { return protocol::why_it_left(message()); }
 
@@ -46,7 +53,7 @@ bool LeaveSignals::is_first_termination(const SignalReceived& event) {
 
 void LeaveSignals::check_invariants() const {
   ELASTIC_CHECK(has_come() || !asked_ms_);
-  ELASTIC_CHECK(!ordered_ || signal_ == SIGTERM);
+  ELASTIC_CHECK(by_ == By::kSignal || signal_ == SIGTERM);
   ELASTIC_CHECK(asked_ms_ || !terminated_);
 }
 

@@ -27,8 +27,8 @@ class LeaveSignals {
       : shared_(shared), interrupt_is_forwarded_(interrupt_is_forwarded) {}
 
   Meaning on_signal(const SignalReceived& event, std::int64_t now_ms);
-  // An operator orders this node to leave. False: it has been told to end already.
-  bool take_order();
+  // An operator, or the scheduler, orders this node to leave. False: it has been told to end already.
+  bool take_order(bool by_scheduler = false);
   // Called for each signal that does not kill the workers at once. True: it is the first SIGTERM from outside, which
   // begins the time that its sender allows the workers.
   bool is_first_termination(const SignalReceived& event);
@@ -38,7 +38,7 @@ class LeaveSignals {
   // The first signal to end; 0: there was none.
   int signal() const { return signal_; }
   // What the coordinator is told of it.
-  protocol::NodeLeaves message() const { return {signal_, ordered_}; }
+  protocol::NodeLeaves message() const { return {signal_, by_ != By::kSignal, by_ == By::kScheduler}; }
   // What told the node to end: "SIGTERM", "an operator's order".
   std::string name() const;
   // Why the node ends, as a clause: "stopped by SIGTERM".
@@ -56,7 +56,9 @@ class LeaveSignals {
 
   bool shared_;
   bool interrupt_is_forwarded_;
-  bool ordered_ = false;  // signal_ stands for an operator's order
+  // Who has told the node to end. signal_ stands for an order, too.
+  enum class By : std::uint8_t { kSignal, kOperator, kScheduler };
+  By by_ = By::kSignal;
   bool terminated_ = false;
   int signal_ = 0;
   std::optional<std::int64_t> asked_ms_;  // when the first one that no worker had sent came

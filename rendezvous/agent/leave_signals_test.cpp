@@ -90,6 +90,13 @@ TEST_CASE("an operator's order counts once, and not as a signal that another one
   CHECK(signals.is_first_termination(SignalReceived{SIGTERM}));
   CHECK(signals.on_signal(SignalReceived{SIGTERM}, 62'000) == LeaveSignals::Meaning::kInsists);
 
+  LeaveSignals scheduler(false, false);
+  CHECK(scheduler.take_order(true));
+  CHECK(!scheduler.take_order());
+  CHECK(scheduler.message() == protocol::NodeLeaves{.signal = SIGTERM, .ordered = true, .by_scheduler = true});
+  CHECK(scheduler.name() == "the scheduler's order");
+  CHECK(scheduler.reason() == "the scheduler has drained this node");
+
   LeaveSignals before(false, false);
   before.on_signal(SignalReceived{SIGINT}, 0);
   CHECK(!before.take_order());

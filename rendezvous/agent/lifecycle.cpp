@@ -24,7 +24,7 @@ constexpr std::int64_t kPrepareLogsMs = 20;
 
 Lifecycle::Lifecycle(NodeSettings settings)
     : settings_(std::move(settings)),
-      preparation_(settings_.logs),
+      preparation_(settings_.logs, settings_.has_segment_file),
       early_(settings_.error_files_stop),
       kill_ladder_(settings_.stuck_timeout_ms),
       leaving_(settings_.signals_are_shared, settings_.forward_signals.contains(SIGINT)) {
@@ -169,6 +169,13 @@ void Lifecycle::logs_failed(const LogsFailed& event, Effects& out) {
   if (!preparation_.awaits_logs() || event.round != round_.number()) return;
   out.push_back(StopTimer{});
   out.push_back(ToCoordinator{NodeCannotRun{round_.number(), event.reason}});
+}
+
+void Lifecycle::segment_seen_preparing(const SegmentSeen& event, Effects& out) {
+  segment_seen(event, out);
+  if (!event.drained.empty()) return;
+  preparation_.segment_is_seen();
+  start_if_ready(out);
 }
 
 void Lifecycle::timer_fired_preparing(const TimerFired&, Effects& out) {

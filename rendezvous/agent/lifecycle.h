@@ -124,6 +124,8 @@ class Lifecycle {
   void stacks_collected(const StacksCollected& event, Effects& out);
   void loader_said(const LoaderSaid& event, Effects& out);
   void signal_received(const SignalReceived& event, Effects& out);
+  void segment_seen(const SegmentSeen& event, Effects& out);
+  void segment_seen_preparing(const SegmentSeen& event, Effects& out);
   void guardian_lost(const GuardianLost& event, Effects& out);
   void dumps_awaited(const DumpsAwaited& event, Effects& out);
   void survivors_named(const SurvivorsNamed& event, Effects& out) { kill_ladder_.named(event.text, out); }

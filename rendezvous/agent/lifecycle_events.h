@@ -64,6 +64,11 @@ struct SignalReceived {
   // The process that sent it, if that is a worker or one that a worker has started; 0: any other.
   std::int64_t worker = 0;
 };
+// What the segment file says of this node, which the scheduler writes (--segment-health-dir): the answer to
+// LookAtSegment, or unasked.
+struct SegmentSeen {
+  std::string drained = {};  // empty: it may be in a round; else the file's path, and what stands there, for people
+};
 // elastic-run's outer process, the launcher's parent, has died.
 struct GuardianLost {
   std::int64_t parent = 0;  // its process number; 0: unknown
@@ -132,11 +137,11 @@ struct SignsSeen {
   protocol::HangFacts facts = {};
   bool disks_move = false;
 };
-struct Event
-    : std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened,
-                   StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited, ErrorFileWritten,
-                   AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed, BackgroundFound, DetailsGathered,
-                   CrashFound, ProgressMade, StacksCollected, EvidenceRead, DumpsAwaited, SignsSeen, LoaderSaid> {
+struct Event : std::variant<Begin, NodeChecked, Detached, Attached, LeaseOver, GivenUp, FromCoordinator, StoreOpened,
+                            StoreFailed, LogsOpened, LogsFailed, WorkerStarted, WorkerNotStarted, WorkerExited,
+                            ErrorFileWritten, AllGone, TimerFired, SignalReceived, GuardianLost, SurvivorsNamed,
+                            BackgroundFound, DetailsGathered, CrashFound, ProgressMade, StacksCollected, EvidenceRead,
+                            DumpsAwaited, SignsSeen, LoaderSaid, SegmentSeen> {
   using variant::variant;
   Event(const Event& other);
   Event(Event&& other) noexcept;
@@ -179,6 +184,8 @@ struct OpenLogs {
   protocol::RoundNumber round = 0;
   int restart_count = 0;
 };
+// Look at this node's segment file. Answered by SegmentSeen, within 2 s.
+struct LookAtSegment {};
 // Make as much of that as can be made for a next round, which may never come. No answer.
 struct PrepareLogs {};
 // Go on without logs from now on, and warn of it.
@@ -256,7 +263,7 @@ struct Effect
     : std::variant<ToCoordinator, CheckNode, OpenStore, CloseStore, OpenLogs, PrepareLogs, GiveUpLogs, StartWorkers,
                    SignalWorkers, AwaitAllGone, NameSurvivors, FindBackground, LeaveBackground, AbandonWorkers, Paused,
                    StartTimer, StopTimer, Warn, GatherDetails, FindCrash, Finish, CollectStacks, ReadEvidence,
-                   StopEvidence, AwaitDumps, TellHang, TellHangOver, HearLoader> {
+                   StopEvidence, AwaitDumps, TellHang, TellHangOver, HearLoader, LookAtSegment> {
   using variant::variant;
   Effect(const Effect& other);
   Effect(Effect&& other) noexcept;

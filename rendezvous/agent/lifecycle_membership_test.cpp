@@ -462,6 +462,44 @@ TEST_CASE("a node without workers leaves at an order, with the coordinator or wi
   CHECK(ending.from(LeaveJob{}).empty());
 }
 
+TEST_CASE("a node that the scheduler drains is in no other round, and its workers are let run") {
+  const SegmentSeen drained{"/d/segment_health_check.1.1 (bad GPU)"};
+  const std::vector<NodeLeaves> expected = {{.signal = SIGTERM, .ordered = true, .by_scheduler = true}};
+  Node node({.has_segment_file = true});
+  SUBCASE("it leaves while it waits for a round") {
+    CHECK(node.on(SegmentSeen{}).empty());
+    const Effects leaves = node.on(drained);
+    CHECK(told<NodeLeaves>(leaves) == expected);
+    CHECK(the<Warn>(leaves).event == "drained");
+    CHECK(the<Warn>(leaves).text.contains("as /d/segment_health_check.1.1 (bad GPU) says"));
+    CHECK(node.on(drained).empty());
+  }
+  SUBCASE("it ends before it has a session") {
+    node.on(drained);
+    CHECK(the<Finish>(node.on(Detached{})).job_result.reason == "the scheduler has drained this node");
+  }
+  SUBCASE("it looks before each round, and leaves that") {
+    CHECK(all<LookAtSegment>(node.prepare()).size() == 1);
+    CHECK(all<StartWorkers>(node.from(RunWorkers{4, {"10.0.0.1", 4000}})).empty());
+    const Effects leaves = node.on(drained);
+    CHECK(told<NodeLeaves>(leaves) == expected);
+    CHECK(the<SignalWorkers>(leaves).signal == SIGTERM);
+    CHECK(told<NodeStopped>(node.on(AllGone{})).size() == 1);
+  }
+  SUBCASE("its workers start when the file says nothing, and are let run whatever it says later") {
+    node.prepare();
+    CHECK(node.on(SegmentSeen{}).empty());
+    the<StartWorkers>(node.from(RunWorkers{4, {"10.0.0.1", 4000}}));
+    CHECK(node.on(drained).empty());
+    node.from(StopWorkers{4});
+    CHECK(node.on(drained).empty());
+    node.on(AllGone{});
+    CHECK(all<LookAtSegment>(node.prepare(5)).size() == 1);
+    CHECK(all<StartWorkers>(node.from(RunWorkers{5, {"10.0.0.1", 4000}})).empty());
+    the<StartWorkers>(node.on(SegmentSeen{}));
+  }
+}
+
 TEST_CASE("a node that leaves stays until it has voted when its coordinator transfers its leadership, or for a while") {
   Node node;
   node.run();

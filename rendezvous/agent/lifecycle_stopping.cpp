@@ -227,6 +227,13 @@ void Lifecycle::leave_on_order(const LeaveJob& message, Effects& out) {
   leave(Cause::kOurs, out);
 }
 
+void Lifecycle::segment_seen(const SegmentSeen& event, Effects& out) {
+  if (event.drained.empty() || !leaving_.take_order(true)) return;
+  out.push_back(
+      Warn{format("the scheduler has drained this node, as {} says: it leaves the job", event.drained), "drained"});
+  leave(Cause::kOurs, out);
+}
+
 void Lifecycle::leave(Cause cause, Effects& out) {
   // The coordinator is told first: should this node be killed while its workers end, the others know why it left.
   out.push_back(ToCoordinator{leaving_.message()});

@@ -304,7 +304,8 @@ std::optional<std::int64_t> Link::next_deadline_ms(const Owner& owner) const {
 
 std::optional<Waiting> Link::waiting() const {
   if (state_ == State::kAttached || state_ == State::kOver) return {};
-  const std::string problem = last_problem_.empty() ? "" : format(" ({})", last_problem_);
+  const std::string known = last_problem_.empty() && state_ == State::kGreeting ? kSaysNothing : last_problem_;
+  const std::string problem = known.empty() ? "" : format(" ({})", known);
   Waiting out{.what = format("waiting for the coordinator at {}{}", settings_.endpoint, problem),
               .since_ms = std::max(began_ms_, std::min(since_ms_, rested_ms_)),
               .until_ms = give_up_at(),

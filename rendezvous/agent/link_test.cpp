@@ -431,6 +431,14 @@ TEST_CASE("another secret is an error at once, except from a coordinator after t
   CHECK(later.link.attached());
 }
 
+TEST_CASE("a node that waits at a place that accepts its connection and sends nothing says so from the beginning") {
+  TiedLink tied({.endpoint = "head:29400"});
+  tied.other.welcomes = false;
+  tied.begin();
+  CHECK(tied.link.waiting()->what ==
+        "waiting for the coordinator at head:29400 (it accepts the connection, but sends nothing)");
+}
+
 TEST_CASE("who is turned away comes again when it was told to, or never") {
   TiedLink tied;
   tied.begin();

@@ -24,7 +24,8 @@ struct NodeSettings {
   std::set<int> forward_signals = {};  // handed to the workers, without any other effect
   // The sender that signals elastic-run (Slurm) signals its workers, too, once: a second SIGTERM does not mean "now".
   bool signals_are_shared = false;
-  bool logs = false;  // there is a log directory
+  bool logs = false;              // there is a log directory
+  bool has_segment_file = false;  // a file says whether the scheduler lets this node be in another round
   // What the node tells the coordinator of itself; see protocol::NodeJoins.
   protocol::AgentId agent = 1;
   std::string address = {};

@@ -2,6 +2,7 @@
 
 #include "health/messages/messages.h"
 #include "src/base/check.h"
+#include "src/base/patience.h"
 #include "src/base/text.h"
 
 namespace elastic::agent {
@@ -17,9 +18,11 @@ void Preparation::begin(const protocol::PrepareRound& round, Effects& out) {
   store_.reset();
   phase_.reset();
   awaits_logs_ = has_logs_;
+  awaits_segment_ = has_segment_;
+  if (awaits_segment_) out.push_back(LookAtSegment{});
   if (awaits_logs_) {
     out.push_back(OpenLogs{round.round, round.restart_count});
-    out.push_back(StartTimer{kOpenLogsMs});
+    out.push_back(StartTimer{patient_ms(kOpenLogsMs)});
   }
   // The node of group rank 0 serves the worker store; RunWorkers tells the others where it is.
   if (round.place.node_rank != 0) return;

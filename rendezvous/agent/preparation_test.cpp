@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "src/base/patience.h"
+
 using namespace elastic;
 using namespace elastic::agent;
 using namespace elastic::protocol;
@@ -45,6 +47,14 @@ TEST_CASE("workers can start when the order has come and the log files are open,
     REQUIRE(preparation.ready() != nullptr);
     CHECK(*preparation.ready() == kStore);
   }
+}
+
+TEST_CASE("log files are awaited longer where others are given more time before they count as hung") {
+  set_patience(3);
+  Preparation preparation(true);
+  const Effects effects = begin(preparation, 1);
+  set_patience(1);
+  CHECK(std::get<StartTimer>(effects.at(1)).delay_ms == 6000);
 }
 
 TEST_CASE("log files that are given up are awaited no more, and not ordered for a later round") {

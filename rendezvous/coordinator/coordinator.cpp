@@ -218,7 +218,7 @@ void Coordinator::on_own_agent_elsewhere(const OwnAgentElsewhere& event, Effects
 
 void Coordinator::on_host_leaves(const HostLeaves& event, Effects& out) {
   const std::string text = format("the elastic-run beside it received {} and leaves", signal_name(event.signal));
-  host_leaves("", text, event.signal, out);
+  host_leaves("", text, {.signal = event.signal}, out);
 }
 
 void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
@@ -378,15 +378,17 @@ void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects&
     }
     return let_go_done(node, out);
   }
-  const std::string text = message.ordered
-                               ? format("{} was drained by an operator", node.name())
-                               : format("{} received {} and leaves", node.name(), signal_name(message.signal));
-  if (node.hosts_coordinator) return host_leaves(node.name(), text, message.signal, out);
+  const std::string text =
+      message.ordered
+          ? format("{} was drained by {}", node.name(), message.by_scheduler ? "the scheduler" : "an operator")
+          : format("{} received {} and leaves", node.name(), signal_name(message.signal));
+  if (node.hosts_coordinator) return host_leaves(node.name(), text, message, out);
   if (node.member_state() == MemberState::kLeaving) return;
   out.push_back(Note{text});
   node.leaves = message;
   if (can_do_without(node)) return roster_.move(node, MemberState::kLeaving);
-  stopping_.left.push_back(text);
+  // A node that is not in the round is no reason to end it.
+  if (node.slot || !is_in_round()) stopping_.left.push_back(text);
   news_.has_gone(node.agent, text, now_ms_);
   const bool has_nothing = node.member_state() == MemberState::kReady;
   roster_.move(node, MemberState::kLeaving);
@@ -436,6 +438,8 @@ void Coordinator::decide(Effects& out) {
   look_at_leases(out);
   settle_claims(out);
   run_cell_of(EventHandled{}, out);
+  // A node that had to go may have held the rank that another one waits for.
+  if (!ended() && settle_claims(out)) run_cell_of(EventHandled{}, out);
 }
 
 void Coordinator::go_on_running(const EventHandled&, Effects& out) {

@@ -160,7 +160,7 @@ class Coordinator {
   void take_settings(const protocol::NodeJoins& message);
   std::optional<protocol::Rejected> why_refused(const protocol::NodeJoins& message) const;
   bool waits_for_rank(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
-  void settle_claims(Effects& out);
+  bool settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
   bool has_round_after(const protocol::JobResult& job_result) const;
@@ -198,7 +198,7 @@ class Coordinator {
   void end(protocol::JobResult job_result, Effects& out);
   bool may_transfer_leadership() const;
   bool another_may_lead() const;
-  void host_leaves(const std::string& name, const std::string& text, int signal, Effects& out);
+  void host_leaves(const std::string& name, const std::string& text, const protocol::NodeLeaves& leaves, Effects& out);
   bool may_go_on_without_host() const;
   bool waits_for_host() const;
   void let_done_nodes_leave(Effects& out);

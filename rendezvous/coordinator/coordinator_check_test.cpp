@@ -162,6 +162,23 @@ TEST_CASE("an unhealthy node is evicted with its host, not with its rank: anothe
   CHECK(job.coordinator.roster().size() == 3);
 }
 
+TEST_CASE(
+    "who asks for the rank of a node that is unhealthy has it when that one is out, and waits for no other event") {
+  Checked job(job_terms(2, 3, 0));
+  const auto claims = [&](AgentId agent) {
+    NodeJoins joins = job.joiner(agent);
+    joins.node_rank = agent == 4 ? 1 : static_cast<int>(agent) - 1;
+    return joins;
+  };
+  for (const NodeId node : {1U, 2U, 3U}) job.say(node, claims(node));
+  for (const NodeId node : {1U, 2U, 3U}) job.done(node, 0);
+  for (const NodeId node : {1U, 2U, 3U}) job.done(node, 1, node == 2 ? "bad" : "ok");
+  for (const NodeId node : {2U, 1U}) job.stop(node);
+  CHECK(job.say(4, claims(4)).all<AreYouThere>().size() == 1);
+  CHECK(job.stop(3).to<Rejected>(2).why == Rejected::Why::kEvicted);
+  CHECK(job.coordinator.roster().size() == 3);
+}
+
 TEST_CASE("another agent on the host of an unhealthy one that has passed stays in the job") {
   Checked job(job_terms(2, 3, 0));
   for (const NodeId node : {1U, 2U, 3U}) {

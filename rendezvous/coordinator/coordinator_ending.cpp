@@ -108,9 +108,10 @@ bool Coordinator::may_transfer_leadership() const {
 }
 
 // The job ends with the process that hosts its coordinator, unless another one can be elected.
-void Coordinator::host_leaves(const std::string& name, const std::string& text, int signal, Effects& out) {
-  if (signal == SIGTERM && may_transfer_leadership()) return resign(text, out, true);
-  stopping_.host_leaves(name, signal);
+void Coordinator::host_leaves(const std::string& name, const std::string& text, const NodeLeaves& leaves,
+                              Effects& out) {
+  if (leaves.signal == SIGTERM && may_transfer_leadership()) return resign(text, out, true);
+  stopping_.host_leaves(name, leaves);
   return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 

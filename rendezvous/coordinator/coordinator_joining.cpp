@@ -148,9 +148,12 @@ bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effec
   return answer.refusal || answer.asked != nullptr;
 }
 
-void Coordinator::settle_claims(Effects& out) {
+// Whether any was settled.
+bool Coordinator::settle_claims(Effects& out) {
   std::size_t position = 0;
+  bool any = false;
   while (const auto settled = claims_.settle(position, roster_, now_ms_)) {
+    any = true;
     if (settled->refusal) {
       out.push_back(Note{settled->refusal->reason, kRankTaken});
       const Node& holder = roster_.at(settled->holder);
@@ -167,6 +170,7 @@ void Coordinator::settle_claims(Effects& out) {
     }
     join(settled->session, settled->message, out);
   }
+  return any;
 }
 
 void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {

@@ -16,6 +16,7 @@ namespace {
 using Kind = OrderAnswered::Kind;
 
 constexpr NodeLeaves kDrained{.signal = SIGTERM, .ordered = true};
+constexpr NodeLeaves kByScheduler{.signal = SIGTERM, .ordered = true, .by_scheduler = true};
 
 OrderAnswered answered(const Answer& answer) {
   for (const Effect& effect : answer.effects) {
@@ -50,6 +51,52 @@ TEST_CASE("a node that an operator drains leaves as if it had received SIGTERM, 
   CHECK(again.restart_count == 0);
   CHECK(!again.charged);
   CHECK(again.place.node_count == 2);
+}
+
+TEST_CASE("a node that the scheduler drains leaves the round that is prepared, and the failure before it is charged") {
+  Job job(job_terms(1, 3, 1));
+  job.run({1, 2, 3});
+  job.fail(1, failure(0, 1000));
+  job.stop(1, {failure(0, 1000)});
+  job.stop(3);
+  CHECK(job.stop(2).to<PrepareRound>(2).restart_count == 1);
+  CHECK(job.say(2, kByScheduler).all<StopWorkers>().size() == 2);
+  job.stop(1);
+  job.stop(3);
+  const Answer gone = job.stop(2);
+  CHECK(gone.to<EndJob>(2).job_result.reason == "the scheduler has drained this node");
+  const auto again = gone.to<PrepareRound>(1);
+  CHECK(again.reason == "node 1 (node2) was drained by the scheduler");
+  CHECK(!again.charged);
+  CHECK(again.restart_count == 1);
+  CHECK(again.place.node_count == 2);
+}
+
+TEST_CASE(
+    "a job whose coordinator cannot move ends by name with the node that hosts it, when the scheduler drains that") {
+  Job job(job_terms(1, 2, 1));
+  NodeJoins host = job.joiner(1);
+  host.hosts_coordinator = true;
+  job.say(1, host);
+  job.join(2);
+  job.open_store();
+  job.say(1, kByScheduler);
+  job.stop(2);
+  const JobResult ended = job.stop(1).to<EndJob>(2).job_result;
+  CHECK(ended.outcome == Outcome::kStopped);
+  CHECK(ended.reason == "node 0 (node1) was drained by the scheduler, and the coordinator stops with it");
+}
+
+TEST_CASE("a node that stands by and leaves is not why the round ends that runs without it") {
+  Job job(job_terms(1, 2, 1));
+  job.run({1, 2});
+  job.join(3);
+  job.say(3, NodeLeaves{SIGTERM});
+  job.fail(1, failure(0, 1000));
+  job.stop(1, {failure(0, 1000)});
+  const auto again = job.stop(2).to<PrepareRound>(1);
+  CHECK(again.reason.starts_with("rank 0 "));
+  CHECK(again.charged);
 }
 
 TEST_CASE("a node whose session ended before it got the order gets it in the next one, and nobody else does") {

@@ -135,14 +135,19 @@ void RoundStop::fails(std::string reason) {
   fatal = std::move(reason);
 }
 
-void RoundStop::host_leaves(const std::string& node, int by_signal) {
-  const bool is_killed = by_signal == SIGKILL;
+void RoundStop::host_leaves(const std::string& node, const protocol::NodeLeaves& leaves) {
   job_ends = true;
-  outcome = is_killed ? Outcome::kFailed : Outcome::kStopped;
-  signal = is_killed ? 0 : by_signal;
-  fatal = is_killed ? format("{}: {}", node,
-                             in_our_name("its outer elastic-run process was killed, and the coordinator with it"))
-                    : format("stopped by {}", signal_name(by_signal));
+  if (leaves.signal == SIGKILL) {
+    outcome = Outcome::kFailed;
+    signal = 0;
+    fatal =
+        format("{}: {}", node, in_our_name("its outer elastic-run process was killed, and the coordinator with it"));
+    return;
+  }
+  outcome = Outcome::kStopped;
+  signal = leaves.signal;
+  fatal = leaves.by_scheduler ? format("{} was drained by the scheduler, and the coordinator stops with it", node)
+                              : format("stopped by {}", signal_name(leaves.signal));
 }
 
 void RoundStop::operator_stops() {

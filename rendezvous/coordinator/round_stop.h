@@ -53,7 +53,7 @@ struct RoundStop {
   // The first such reason is kept.
   void fails(std::string reason);
   // The job ends because the coordinator's node leaves: by a signal, or since its outer process was killed.
-  void host_leaves(const std::string& node, int by_signal);
+  void host_leaves(const std::string& node, const protocol::NodeLeaves& leaves);
   // The job ends because an operator has ordered it.
   void operator_stops();
   // The job result, if the job ends, without the failures of its workers.

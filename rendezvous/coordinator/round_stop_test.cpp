@@ -242,7 +242,7 @@ TEST_CASE("attempts are not compared over a round whose workers ran and stopped 
 TEST_CASE("a job that a user stops ends with the signal, and its failures do not count") {
   JobBudgets budgets = budgets_of(5);
   RoundStop stop = worker_failed_on(1);
-  stop.host_leaves("node 0 (host0)", SIGTERM);
+  stop.host_leaves("node 0 (host0)", {.signal = SIGTERM});
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
   REQUIRE(ended.job_result);
   CHECK(ended.job_result->outcome == Outcome::kStopped);
@@ -257,7 +257,7 @@ TEST_CASE("a job that a user stops ends with the signal, and its failures do not
 TEST_CASE("a killed outer process of the coordinator's host fails the job") {
   JobBudgets budgets = budgets_of(5);
   RoundStop stop;
-  stop.host_leaves("node 0 (host0)", SIGKILL);
+  stop.host_leaves("node 0 (host0)", {.signal = SIGKILL});
   const Conclusion ended = conclude(stop, {.has_run = true}, budgets);
   REQUIRE(ended.job_result);
   CHECK(ended.job_result->outcome == Outcome::kFailed);

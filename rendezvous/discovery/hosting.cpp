@@ -110,7 +110,7 @@ std::string why_elsewhere(const HostingView& view) {
   return view.is_host == false ? format("{}, and another node is to host", decision.reason) : "";
 }
 
-EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, std::string_view option) {
+EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, const EndpointOption& option) {
   const std::string typed = printable(view.endpoint_host);
   const std::string name = plain_name(view.endpoint_host);
   const auto is_reached = [&](const std::string& address) {
@@ -118,23 +118,24 @@ EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, std::
   };
   const std::string there = why_elsewhere(view);
   if (!there.empty()) {
-    return {format("this node hosts at port {}, though {}: the others must come here by {}={}", port, there, option,
-                   typed)};
+    const std::string by = option.name.empty() ? typed : format("{}={}", option.name, typed);
+    return {format("this node hosts at port {}, though {}: the others must come here by {}", port, there, by)};
   }
+  if (option.name.empty()) return {};
   const bool is_each = is_localhost(name) || (is_no_name(name) && (is_loopback(name) || is_unspecified(name)));
   const bool is_mapped = !view.resolved.empty() && std::ranges::all_of(view.resolved, is_loopback);
   if (is_each || (is_mapped && !is_own_name(view))) {
     const std::string own = printable(view.full_host_name.empty() ? view.host_name : view.full_host_name);
     return {.text = format("{} leads each node to itself: those on other hosts that were given it, too, never come "
                            "here. Give all nodes {}={}, or another name of this host",
-                           is_each ? typed : format("{} is {}, which", typed, view.resolved.front()), option,
-                           option == "--master-addr" ? own : with_port(own, port)),
+                           is_each ? typed : format("{} is {}, which", typed, view.resolved.front()), option.name,
+                           option.takes_port ? with_port(own, port) : own),
             .is_mistake = true};
   }
   const auto reached = std::ranges::find_if(view.resolved, is_reached);
   const bool is_named = reached != view.resolved.end() && !same_address(view.endpoint_host, *reached);
   return {format("this node hosts at {}; the others must be given the same {}",
-                 is_named ? format("{} ({})", typed, with_port(*reached, port)) : with_port(typed, port), option)};
+                 is_named ? format("{} ({})", typed, with_port(*reached, port)) : with_port(typed, port), option.name)};
 }
 
 }  // namespace elastic::discovery

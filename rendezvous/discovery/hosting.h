@@ -42,10 +42,17 @@ struct HostingDecision {
   std::string reason;
 };
 
+// The option by which the user has named the endpoint.
+struct EndpointOption {
+  std::string name = {};   // "--rdzv-endpoint"; empty: the endpoint was found in the environment
+  bool takes_port = true;  // as HOST:PORT
+};
+
 // What a node that hosts the coordinator has to say about the endpoint while it waits for others.
 struct EndpointAdvice {
   std::string text = {};    // a sentence without a full stop; empty: nothing
   bool is_mistake = false;  // nodes of other hosts cannot come here by this endpoint
+  bool is_told = false;     // the user has read it already, and reads it again at the end
 };
 
 // The first rule that applies (1 to 4 are torchrun's, which compares the addresses of the host name only):
@@ -67,7 +74,8 @@ HostingDecision decide_hosting(const HostingView& view);
 // of this node has". Empty: it leads here, or its name does not resolve.
 std::string why_elsewhere(const HostingView& view);
 
-// For a node that hosts (kHosts) and listens at `port`. `option` has given the endpoint: "--rdzv-endpoint".
-EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, std::string_view option);
+// For a node that hosts (kHosts) and listens at `port`. Of an endpoint that was found there is something to say only
+// where it leads elsewhere.
+EndpointAdvice advice_of_host(const HostingView& view, std::uint16_t port, const EndpointOption& option);
 
 }  // namespace elastic::discovery

@@ -22,6 +22,8 @@ HostingView node(std::string endpoint, std::vector<std::string> resolved = {}) {
           .node_rank = {}};
 }
 
+const EndpointOption kMasterAddr = {.name = "--master-addr", .takes_port = false};
+
 HostingView with(HostingView view, std::optional<bool> is_host, std::optional<int> node_rank = {}) {
   view.is_host = is_host;
   view.node_rank = node_rank;
@@ -176,7 +178,7 @@ TEST_CASE("a host without a name owns no endpoint without a host") {
 }
 
 TEST_CASE("who hosts tells what the others must be given") {
-  const auto said = [](const HostingView& view, std::string_view option = "--rdzv-endpoint") {
+  const auto said = [](const HostingView& view, const EndpointOption& option = {"--rdzv-endpoint"}) {
     const EndpointAdvice advice = advice_of_host(view, 29400, option);
     CHECK_FALSE(advice.is_mistake);
     return advice.text;
@@ -185,7 +187,7 @@ TEST_CASE("who hosts tells what the others must be given") {
         "this node hosts at 10.0.0.5:29400; the others must be given the same --rdzv-endpoint");
   CHECK(said(node("fd00::5", {"fd00::5"})) ==
         "this node hosts at [fd00::5]:29400; the others must be given the same --rdzv-endpoint");
-  CHECK(said(node("job-0", {"127.0.1.1", "10.0.0.5"}), "--master-addr") ==
+  CHECK(said(node("job-0", {"127.0.1.1", "10.0.0.5"}), kMasterAddr) ==
         "this node hosts at job-0 (10.0.0.5:29400); the others must be given the same --master-addr");
   CHECK(said(node("jobs", {"10.0.0.9", "10.0.0.5"})).starts_with("this node hosts at jobs (10.0.0.5:29400); "));
   // Its own name, as Debian writes it into /etc/hosts: others may know it by its address.
@@ -197,8 +199,16 @@ TEST_CASE("who hosts tells what the others must be given") {
         "must come here by --rdzv-endpoint=service");
 }
 
+TEST_CASE("of an endpoint that a batch system has given there is something to say only where it leads elsewhere") {
+  CHECK(advice_of_host(with(node("job-0", {"10.0.0.5"}), true), 29400, {}).text.empty());
+  CHECK(advice_of_host(with(node("localhost", {"127.0.0.1"}), true), 29400, {}).text.empty());
+  CHECK(advice_of_host(with(node("job-0.x", {"10.0.0.9"}), true), 29400, {}).text ==
+        "this node hosts at port 29400, though job-0.x is 10.0.0.9, which no interface of this node has: the others "
+        "must come here by job-0.x");
+}
+
 TEST_CASE("an endpoint that leads each node to itself is told with what to give instead") {
-  const auto said = [](const HostingView& view, std::string_view option = "--rdzv-endpoint") {
+  const auto said = [](const HostingView& view, const EndpointOption& option = {"--rdzv-endpoint"}) {
     const EndpointAdvice advice = advice_of_host(view, 29500, option);
     CHECK(advice.is_mistake);
     return advice.text;
@@ -209,7 +219,7 @@ TEST_CASE("an endpoint that leads each node to itself is told with what to give 
           "all nodes --rdzv-endpoint=job-0.train.example:29500, or another name of this host");
   }
   CHECK(said(node("0.0.0.0", {"0.0.0.0"})).starts_with("0.0.0.0 leads each node to itself"));
-  CHECK(said(node("127.0.0.1"), "--master-addr").contains("--master-addr=job-0.train.example,"));
+  CHECK(said(node("127.0.0.1"), kMasterAddr).contains("--master-addr=job-0.train.example,"));
   CHECK(said(node("trainer", {"127.0.1.1"})).starts_with("trainer is 127.0.1.1, which leads each node to itself"));
   HostingView short_name = node("localhost");
   short_name.full_host_name.clear();

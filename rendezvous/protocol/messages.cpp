@@ -11,7 +11,8 @@ std::string WorkerFailure::text() const {
 }
 
 std::string why_it_left(const NodeLeaves& message) {
-  return message.ordered ? "an operator has drained this node" : format("stopped by {}", signal_name(message.signal));
+  if (!message.ordered) return format("stopped by {}", signal_name(message.signal));
+  return format("{} has drained this node", message.by_scheduler ? "the scheduler" : "an operator");
 }
 
 std::string JobTerms::nnodes_text() const {

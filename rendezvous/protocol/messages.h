@@ -196,12 +196,14 @@ struct NodeStopped {
 // exit barrier has timed out. With SIGKILL its outer process was killed, and it hosts the coordinator.
 struct NodeLeaves {
   static constexpr FrameType kType = FrameType::kNodeLeaves;
-  int signal = 0;        // SIGTERM for LeaveJob
-  bool ordered = false;  // it got LeaveJob, and no signal before that
+  int signal = 0;             // SIGTERM for an order
+  bool ordered = false;       // it got LeaveJob, or by_scheduler, and no signal before that
+  bool by_scheduler = false;  // its segment file says that it is to leave (--segment-health-dir)
   bool operator==(const NodeLeaves&) const = default;
   static void fields(auto& io, auto& v) {
     io("signal", v.signal);
     io.if_set("ordered", v.ordered);
+    io.at_end("by_scheduler", v.by_scheduler);
   }
 };
 // Why the node leaves, for its own job result: "stopped by SIGTERM".

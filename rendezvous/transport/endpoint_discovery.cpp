@@ -35,6 +35,7 @@ void EndpointDiscovery::find(const Known& known, OnFound on_found) {
 
 void EndpointDiscovery::resolve_endpoint(OnFound on_found) {
   const auto other = lacks_secret() ? std::nullopt : list_.next();
+  if (other) elsewhere_.clear();
   // This node's own coordinator is reached by loopback, whatever the name resolves to; unless the name may lead to
   // other nodes, too, which have perhaps begun the job.
   const bool is_at_home = server() != nullptr && is_sure_ && !settings_.has_peer_server;
@@ -86,7 +87,7 @@ Discovery::Way EndpointDiscovery::way(Result<std::vector<std::string>> resolved)
   Way out{.ports = ports_from(first_port_)};
   if (!resolved) out.problem = resolved.error().reason;
   if (resolved) out.addresses = std::move(*resolved);
-  if (server() == nullptr && may_begin_) host_if_ours(out);
+  if (server() == nullptr && may_begin_) out.may_begin = host_if_ours(out);
   out.home = server() != nullptr;
   if (server() != nullptr) out.ports = {server()->port()};
   if (server() != nullptr && is_sure_) out.addresses = ways_home(std::move(out.addresses));
@@ -100,25 +101,29 @@ std::string EndpointDiscovery::explain(const std::string& problem) const {
   return elsewhere_.empty() ? problem : format("{}; {}", problem, elsewhere_);
 }
 
-void EndpointDiscovery::host_if_ours(const Way& way) {
+// Whether the job may be begun at the endpoint, if it is not there.
+bool EndpointDiscovery::host_if_ours(const Way& way) {
   discovery::HostingView view = hosting_view(settings_, way.addresses, way.problem);
   const discovery::HostingDecision decision = discovery::decide_hosting(view);
   elsewhere_ = discovery::why_elsewhere(view);
   // Another node that was given node rank 0 as well may host there.
   const bool hosts_if_none = settings_.asks_first && decision.hosting == discovery::Hosting::kHosts;
-  if (hosts_if_none && !elsewhere_.empty() && !std::exchange(has_asked_, true)) return;
+  const bool is_foreign = hosts_if_none && !elsewhere_.empty();
+  if (is_foreign && !std::exchange(has_asked_, true)) return false;
   if (decision.hosting == discovery::Hosting::kAsks) {
     if (!std::exchange(told_why_not_, true)) log::debug("hosting", decision.reason);
-    return;
+    return true;
   }
-  if (!open_one()) return;
+  if (!open_one()) return !is_foreign;
   is_sure_ = decision.hosting == discovery::Hosting::kHosts;
   tell_hosting(*server(), is_sure_ ? "hosts" : "offers", format("port {}", server()->port()), decision.reason);
-  if (is_sure_ && settings_.max_nodes > 1 && !settings_.is_default && !settings_.option.empty()) {
+  if (is_sure_ && settings_.max_nodes > 1 && !settings_.is_default) {
     advice_ = discovery::advice_of_host(view, server()->port(), settings_.option);
   }
-  if (!settings_.is_default) return;
-  log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});
+  if (settings_.is_default) {
+    log::answer("endpoint", how_to_join(settings_, server()->port(), net::host_name()), {{"port", server()->port()}});
+  }
+  return true;
 }
 
 // Opens the coordinator at the first of the endpoint's ports that is free.

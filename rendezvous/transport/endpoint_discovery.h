@@ -34,7 +34,7 @@ class EndpointDiscovery : public Discovery {
   Way way(Result<std::vector<std::string>> resolved);
   Way way_to(const RendezvousSettings::Host& host, Result<std::vector<std::string>> resolved) const;
   std::vector<std::string> ways_home(std::vector<std::string> resolved) const;
-  void host_if_ours(const Way& way);
+  bool host_if_ours(const Way& way);
   bool open_one();
   std::vector<std::uint16_t> ports_from(std::uint16_t first) const;
   std::uint16_t port_after(std::uint16_t port) const;

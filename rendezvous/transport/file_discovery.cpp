@@ -39,11 +39,12 @@ FileDiscovery::FileDiscovery(net::Loop& loop, const RendezvousSettings& settings
       visits_(loop),
       visit_resolver_(loop) {
   if (settings.max_nodes > 1) {
-    keeping_.look_whether_shared([place = finding_.name()](const std::string& kind) {
-      log::warning("discovery_not_shared",
-                   format("{} is on {}, which other hosts do not see: nodes on other hosts begin a job of their own; "
-                          "name a file in a directory that all hosts share, or an endpoint",
-                          place, kind));
+    keeping_.look_whether_shared([this](const std::string& kind) {
+      advice_ = {.text = format("{} is on {}, which other hosts do not see: nodes on other hosts begin a job of their "
+                                "own; name a file in a directory that all hosts share, or an endpoint",
+                                finding_.name(), kind),
+                 .is_told = true};
+      log::answer("discovery_not_shared", advice_.text);
     });
   }
 }

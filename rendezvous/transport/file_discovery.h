@@ -25,6 +25,7 @@ class FileDiscovery : public Discovery {
   void tried(discovery::Tried how) override;
   bool may_be_stale() const override { return true; }
   std::string explain(const std::string& problem) const override;
+  discovery::EndpointAdvice advice() const override { return advice_; }
   bool has_untried() const override { return search_.has_untried(); }
   void keep(Leader leader, Secret secret) override;
   void lead_changes() override {
@@ -66,6 +67,7 @@ class FileDiscovery : public Discovery {
   EntrySearch search_;
   OnFound on_found_;
   std::uint64_t attempt_ = 0;
+  discovery::EndpointAdvice advice_;
   bool is_own_address_of_another_ = false;  // the last place is on another host, and this one has its address, too
 
   const protocol::AgentId own_;

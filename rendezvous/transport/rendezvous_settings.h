@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/discovery/hosting.h"
 #include "src/base/address.h"
 #include "src/base/text.h"
 
@@ -37,7 +38,7 @@ struct RendezvousSettings {
   std::string host = {};                       // of the endpoint: a name or a numeric address; unused with kFile
   std::uint16_t port = 0;                      // of the endpoint
   bool is_default = false;                     // the user has named no host: the endpoint is each host itself
-  std::string option = {};                     // by which the user has named it: "--master-addr"; empty: it was found
+  discovery::EndpointOption option = {};       // by which the user has named it
   std::vector<std::uint16_t> more_ports = {};  // of the endpoint: tried after `port`, in this order
   // Further hosts of the endpoint, at which a node of the running job may be found. They never begin it.
   struct Host {

@@ -217,6 +217,7 @@ void Node::perform(const agent::Effect& effect) {
           },
           [&](const agent::CloseStore&) {},
           [&](const agent::OpenLogs& e) { on_later(random_.range(0, 3), agent::Event{agent::LogsOpened{e.round}}); },
+          [&](const agent::LookAtSegment&) {},  // there is no such file
           [&](const agent::PrepareLogs&) {},
           [&](const agent::GiveUpLogs&) {},
           [&](const agent::StartWorkers& e) { start_workers(e); },

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def shell_scripts():
     found = [ROOT / ".ci/run"]
-    for path in sorted(path for path in (ROOT / "scripts").rglob("*") if path.is_file()):
+    for path in sorted(path for folder in ("examples", "scripts") for path in (ROOT / folder).rglob("*") if path.is_file()):
         if path.suffix == ".sh" or path.read_bytes().startswith((b"#!/usr/bin/env bash", b"#!/bin/bash", b"#!/bin/sh")):
             found.append(path)
     return found

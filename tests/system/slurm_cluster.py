@@ -270,7 +270,8 @@ class Slurm:
     def finish(self):
         """Ends all jobs; Slurm has none left afterwards."""
         try:
-            for job in set(self.ask("squeue", "-h", "-o", "%A").split()):
+            # The array, not its tasks: Slurm does not know a running task by its own number when another one has ended.
+            for job in set(self.ask("squeue", "-h", "-o", "%F").split()):
                 self.ask("scancel", job)
         except harness.HarnessError as error:
             raise harness.HarnessError(f"{error}\n{self.cluster.logs()}") from None

@@ -239,7 +239,7 @@ def test_a_file_that_other_hosts_do_not_see_is_told_once(node, meeting):
     nodes = [node(meeting, script_arguments=["0"]) for _ in range(2)]
     for result in results_of(nodes):
         assert result.returncode == 0
-        assert len(re.findall(r"warning: file \S+ is on \w+, which other hosts do not see", result.stderr)) == 1
+        assert len(re.findall(r"file \S+ is on \w+, which other hosts do not see", result.stderr)) == 1
 
 
 def test_a_second_job_meets_in_the_same_place(node, meeting):

@@ -69,7 +69,7 @@ def check_lines(data, ranks, count, prefix=""):
 def test_lines_of_many_ranks_are_never_cut_or_mixed_however_they_are_written(
         elastic_run, static_c, tmp_path, stream, fd):
     result = elastic_run("--nproc-per-node=32", "--log-dir=logs", "-t", "3", "--no-python", static_c(ODD_PIECES),
-                         "400", str(fd), env=QUIET)
+                         "400", str(fd), env=QUIET | harness.PATIENT)
     assert result.returncode == 0, result
     check_lines(getattr(result, f"{stream}_bytes"), 32, 400, r"\[default(?:\d+)\]:")
     files = files_in(tmp_path / "logs")
@@ -304,7 +304,7 @@ def test_training_goes_on_where_the_launchers_own_streams_are_closed(elastic_run
 
 def test_512_ranks_write_at_once(elastic_run, tmp_path):
     result = elastic_run("--nproc-per-node=512", "--log-dir=logs", "-t", "3", *SH,
-                         'echo "out $RANK"; echo "err $RANK" >&2', env=QUIET)
+                         'echo "out $RANK"; echo "err $RANK" >&2', env=QUIET | harness.PATIENT)
     assert result.returncode == 0
     for name in ("out", "err"):
         assert sorted(getattr(result, f"std{name}").splitlines()) == sorted(
@@ -324,7 +324,7 @@ def test_a_limit_of_open_files_is_either_enough_or_told_before_anything_starts(e
     """Never in the middle: the number that the message asks for is enough."""
     def try_with(limit):
         return elastic_run("--nproc-per-node=100", "--log-dir=logs", *options, *SH,
-                           'echo out; echo err >&2; : > "up.$RANK"', env=QUIET, preexec_fn=limit_files(limit))
+                           'echo out; echo err >&2; : > "up.$RANK"', env=QUIET | harness.PATIENT, preexec_fn=limit_files(limit))
 
     result = try_with(60)
     assert result.returncode == 1

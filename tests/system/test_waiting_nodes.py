@@ -4,6 +4,7 @@
 
 import os
 import signal
+import socket
 
 import pytest
 
@@ -54,6 +55,26 @@ def test_an_address_that_is_not_this_nodes_is_said_to_be_elsewhere(network, job)
     assert result.returncode == 1 and elsewhere in result.stderr.splitlines()[-1], result
 
 
+def test_a_place_that_accepts_connections_and_sends_nothing_is_said_to_do_so(job):
+    with socket.create_server((job.host, job.port)):
+        node = job.node(AT_EVERY_LEVEL, conf="join_timeout=4")
+        silent = "it accepts the connection, but sends nothing"
+        node.wait_for_line(f"waiting for the coordinator at {job.host}:{job.port} .{silent}", timeout=60)
+        result = node.wait()
+    assert result.returncode == 1 and silent in result.stderr.splitlines()[-1], result
+
+
+def test_a_file_that_other_hosts_do_not_see_is_told_at_once_and_again_at_the_end(elastic_run, tmp_path):
+    node = elastic_run.start("--nnodes=2", "--rdzv-backend=c10d", f"--rdzv-endpoint={tmp_path}/meeting", AT_EVERY_LEVEL,
+                             "--rdzv-conf=store_type=file,join_timeout=4", "--no-python", "/bin/true")
+    told = f"file {tmp_path}/meeting is on .*, which other hosts do not see"
+    node.wait_for_line(told, timeout=60)
+    result = node.wait()
+    said = result.stderr.splitlines()
+    assert sum("other hosts do not see" in line for line in said) == 2, result
+    assert result.returncode == 1 and "gave up" in said[-1] and "other hosts do not see" in said[-1], result
+
+
 def static(job, rank, host):
     return job.elastic_run.start("--nnodes=2", f"--node-rank={rank}", f"--master-addr={job.host}",
                                  f"--master-port={job.port}", AT_EVERY_LEVEL, job.worker, preexec_fn=host.enter)
@@ -82,6 +103,16 @@ def test_a_static_node_that_was_given_its_own_address_is_told_that_another_one_i
     node = static(job, 1, here)
     node.wait_for_line(f"Connection refused; {here.address}, an address of this node, and another node is to host", timeout=60)
     stop(node)
+
+
+def test_a_static_node_0_begins_no_job_at_another_programs_coordinator(network, job):
+    here, there = network(2)
+    job.host = there.address
+    foreign = job.elastic_run.start("--coordinator-only", f"--rdzv-endpoint={job.host}:{job.port}", preexec_fn=there.enter)
+    foreign.wait_for_line(f"port {job.port}")
+    node = static(job, 0, here)
+    node.wait_for_line(f"this node hosts at port {job.port}, though {job.host}, which no interface of this node has", timeout=60)
+    stop(node, foreign)
 
 
 def test_a_static_node_0_behind_an_address_that_it_does_not_have_hosts_and_ends_the_job_as_it_leaves(network, job):
