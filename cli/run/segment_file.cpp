@@ -33,9 +33,14 @@ SegmentFile::SegmentFile(net::Loop& loop, std::string path, Handlers handlers)
 void SegmentFile::look_at_file(std::function<void()> next) {
   next_ = std::make_shared<const std::function<void()>>(std::move(next));
   const auto seen = std::make_shared<Seen>();
-  deadline_.start(patient_ms(limits::kSegmentLookMs), [this] {
-    looked({.problem = format("it did not answer within {} s", limits::kSegmentLookMs / 1000)});
+  const std::int64_t limit_ms = patient_ms(limits::kSegmentLookMs);
+  // The thread may still be at an earlier look: then this one is not waited for.
+  const bool is_stuck = thread_.stuck_for(limit_ms).has_value();
+  deadline_.start(is_stuck ? 0 : limit_ms, [this] {
+    thread_.run_done();  // the answer may have come while this process did not run
+    if (next_) looked({.problem = format("it did not answer within {} s", limits::kSegmentLookMs / 1000)});
   });
+  if (is_stuck) return;
   // The thread may hang for longer than this lives.
   thread_.post(
       path_, [seen, path = path_] { *seen = read(path); },
@@ -46,7 +51,11 @@ void SegmentFile::look_at_file(std::function<void()> next) {
 
 SegmentFile::Seen SegmentFile::read(const std::string& path) {
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return errno == ENOENT ? Seen{} : Seen{.problem = errno_text(errno)};
+  if (::stat(path.c_str(), &facts) != 0) {
+    if (errno != ENOENT) return {.problem = errno_text(errno)};
+    const bool has_directory = ::stat(path.substr(0, path.rfind('/') + 1).c_str(), &facts) == 0;
+    return {.problem = has_directory ? "" : "there is no such directory"};
+  }
   if (!S_ISREG(facts.st_mode)) return {.problem = "it is no regular file"};
   if (facts.st_size == 0) return {};
   const auto text = read_file(path, kLineBytes);

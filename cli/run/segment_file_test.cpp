@@ -62,6 +62,8 @@ TEST_CASE("a segment file that is missing or empty says nothing, and one that ca
   const std::string once = "it is no regular file; this node goes on";
   CHECK(node.warned.contains(once));
   CHECK(node.warned.find(once) == node.warned.rfind(once));
+  CHECK(node.looks(node.root.at("nowhere/file")) == Seen{""});
+  CHECK(node.warned.contains("there is no such directory; this node goes on"));
   CHECK(node.looks(node.root.at("empty/file")) == Seen{""});
   CHECK(node.warned.contains("Not a directory; this node goes on"));
 }

@@ -172,7 +172,7 @@ void Lifecycle::logs_failed(const LogsFailed& event, Effects& out) {
 }
 
 void Lifecycle::segment_seen_preparing(const SegmentSeen& event, Effects& out) {
-  segment_seen(event, out);
+  leave_if_drained(event, out);
   if (!event.drained.empty()) return;
   preparation_.segment_is_seen();
   start_if_ready(out);

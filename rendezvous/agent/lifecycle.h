@@ -124,7 +124,7 @@ class Lifecycle {
   void stacks_collected(const StacksCollected& event, Effects& out);
   void loader_said(const LoaderSaid& event, Effects& out);
   void signal_received(const SignalReceived& event, Effects& out);
-  void segment_seen(const SegmentSeen& event, Effects& out);
+  void segment_seen_idle(const SegmentSeen& event, Effects& out);
   void segment_seen_preparing(const SegmentSeen& event, Effects& out);
   void guardian_lost(const GuardianLost& event, Effects& out);
   void dumps_awaited(const DumpsAwaited& event, Effects& out);
@@ -155,6 +155,7 @@ class Lifecycle {
   void stop_spared(int signal, SignalWorkers::Cause cause, Effects& out);
   // NodeStopped::false_alarm, when no process of the round is left.
   std::optional<int> rank_of_false_alarm() const;
+  void leave_if_drained(const SegmentSeen& event, Effects& out);
   // This node was told to end: tells the coordinator, and stops the round if there is one.
   void leave(SignalWorkers::Cause cause, Effects& out);
   // Processes have survived SIGKILL, and are given up.

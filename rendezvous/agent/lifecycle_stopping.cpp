@@ -227,7 +227,12 @@ void Lifecycle::leave_on_order(const LeaveJob& message, Effects& out) {
   leave(Cause::kOurs, out);
 }
 
-void Lifecycle::segment_seen(const SegmentSeen& event, Effects& out) {
+// The coordinator may still be finding out why the last round has ended: a node that was in it looks before the next.
+void Lifecycle::segment_seen_idle(const SegmentSeen& event, Effects& out) {
+  if (round_.place().node_count == 0) leave_if_drained(event, out);
+}
+
+void Lifecycle::leave_if_drained(const SegmentSeen& event, Effects& out) {
   if (event.drained.empty() || !leaving_.take_order(true)) return;
   out.push_back(
       Warn{format("the scheduler has drained this node, as {} says: it leaves the job", event.drained), "drained"});

@@ -114,7 +114,7 @@ struct LifecycleTable {
 
       // --- The end of a round's processes. ---
       on<SignalReceived>({.others = &L::signal_received}),
-      on<SegmentSeen>({.idle = &L::segment_seen, .preparing = &L::segment_seen_preparing, .others = ignored}),
+      on<SegmentSeen>({.idle = &L::segment_seen_idle, .preparing = &L::segment_seen_preparing, .others = ignored}),
       on<GuardianLost>({.others = &L::guardian_lost}),
       on<DumpsAwaited>({.stopping = &L::dumps_awaited, .ending = &L::dumps_awaited, .others = ignored}),
       on<SurvivorsNamed>({.stopping = &L::survivors_named, .ending = &L::survivors_named, .others = ignored}),

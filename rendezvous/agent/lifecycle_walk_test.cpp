@@ -36,6 +36,7 @@ class Walk {
                .leave_background = chance(4),
                .signals_are_shared = chance(2),
                .logs = chance(2),
+               .has_segment_file = chance(4),
                .hosts_coordinator = chance(2),
                .coordinator_may_move = chance(2),
                .terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3},
@@ -89,6 +90,7 @@ class Walk {
               [&](const LeaveBackground&) { give_workers_up(); },
               [&](const OpenStore&) { stores_.emplace_back(StoreOpened{}); },
               [&](const OpenLogs& e) { answers_.emplace_back(LogsOpened{e.round}); },
+              [&](const LookAtSegment&) { answers_.emplace_back(SegmentSeen{chance(20) ? "/d/f" : ""}); },
               [&](const CheckNode& e) {
                 answers_.emplace_back(NodeChecked{e.round, e.phase, "ok"});
               },

@@ -18,8 +18,7 @@ class Preparation {
   explicit Preparation(bool logs, bool segment = false) : has_logs_(logs), has_segment_(segment) {}
 
   // A round is being prepared: orders a look at the segment file, its log files, and its store if this node serves
-  // that. Nothing of an earlier
-  // round's preparation is kept, but answers about its store may still come.
+  // that. Nothing of an earlier round's preparation is kept, but answers about its store may still come.
   void begin(const protocol::PrepareRound& round, Effects& out);
 
   // Called once for each answer to OpenStore. True: it is about the store of the round that begin() was last called

@@ -71,6 +71,33 @@ def test_a_node_whose_segment_file_is_written_leaves_before_the_next_round_and_t
     stop(*others)
 
 
+# Rank 1 fails as soon as it may, and rank 2 does not end by SIGTERM.
+FAILS = """
+import os, signal, sys, time
+rank = os.environ["RANK"]
+if rank == "2":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.write(1, b"up\\n")
+while rank != "1" or not os.path.exists("fail"):
+    time.sleep(0.01)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("task", [1, 0], ids=["the node that fails", "the coordinator's node"])
+def test_a_failure_is_the_jobs_end_though_a_node_is_drained_while_others_are_still_being_stopped(segments, script, tmp_path, task):
+    """The nodes wait for rank 2 for longer than the 10 s after which a node that waits looks at its file."""
+    nodes = segments.nodes(3, "--shutdown-timeout=12", "--log-dir=logs", nnodes="2:3", conf=ALL_COME, script=script("fails.py", FAILS))
+    for node in nodes:
+        node.wait_for_line("^up$", stream="stdout")
+    segments.drain(task)
+    (tmp_path / "fail").touch()
+    for node in nodes:
+        result = node.wait()
+        assert result.returncode == 1, result
+        assert "exited with code 3" in result.stderr and "drained" not in result.stderr, result
+
+
 def test_a_node_whose_segment_file_is_there_at_its_start_joins_nobody(segments):
     segments.drain(1)
     node = segments.node(1)
