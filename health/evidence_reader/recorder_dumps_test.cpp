@@ -117,6 +117,10 @@ class ControlServer {
     REQUIRE(listen(socket_, 16) == 0);
     thread_ = std::thread([this, answer] {
       for (int client = accept(socket_, nullptr, nullptr); client >= 0; client = accept(socket_, nullptr, nullptr)) {
+        // It hears the request before it closes: a request that comes later, or is not read, breaks the connection.
+        std::string request;
+        char byte = 0;
+        while (!request.ends_with("\r\n\r\n") && recv(client, &byte, 1, 0) == 1) request += byte;
         (void)!send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
         close(client);
       }

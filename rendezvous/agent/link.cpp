@@ -51,7 +51,7 @@ Link::Effects Link::broken(const std::string& why, bool has_refused, const Owner
   has_connection_ = false;
   const bool was_attached = state_ == State::kAttached;
   if (was_attached) detach(why, out);
-  if (!is_further || last_problem_.empty()) last_problem_ = why;
+  if (!is_further || last_problem_.empty()) failed(why);
   if (has_refused && follower_.refused(node(owner, now_ms), now_ms)) {
     out.push_back(coordinator_is_dead("its host refuses connections to its port"));
   }
@@ -85,7 +85,7 @@ void Link::on_session_event(const AgentSession::Event& event, const Owner& owner
             if (welcomed.is_proof) out.push_back(coordinator_is_dead(welcomed.why_not));
             if (welcomed.why_not != nullptr) {
               disconnect(out);
-              last_problem_ = welcomed.why_not;
+              failed(welcomed.why_not);
               return try_again(welcomed.has_refused, false, now_ms);
             }
             state_ = State::kAttached;
@@ -127,7 +127,8 @@ void Link::on_session_event(const AgentSession::Event& event, const Owner& owner
             const bool was_attached = state_ == State::kAttached;
             if (was_attached) detach(e.text, out);
             session_.reset();
-            last_problem_ = e.text;
+            const bool leads_on = e.redirect && (!e.redirect->addresses.empty() || e.redirect->retry_ms);
+            failed(e.text, !leads_on);
             if (will_not_change && !was_attached_ && !settings_.may_meet_others) {
               state_ = State::kOver;
               const bool is_named = !settings_.endpoint.empty();
@@ -218,7 +219,7 @@ Link::Effects Link::on_time(const Owner& owner, std::int64_t now_ms) {
     case State::kGreeting:
       if (now_ms < greet_until_ms_) break;
       if (!settings_.discovery_explains || last_problem_.empty()) {
-        last_problem_ = state_ == State::kConnecting ? kNotAnswered : kSaysNothing;
+        failed(state_ == State::kConnecting ? kNotAnswered : kSaysNothing);
       }
       disconnect(out);
       try_again(false, false, now_ms);
@@ -260,7 +261,7 @@ Link::Effects Link::rejected(const std::string& reason, std::optional<std::int64
   if (state_ == State::kOver) return out;
   disconnect(out);
   if (state_ == State::kAttached) detach(format("the coordinator has turned the node away: {}", reason), out);
-  last_problem_ = reason;
+  failed(reason);
   session_.reset();
   if (retry_ms) {
     rest(*retry_ms, now_ms);
@@ -344,8 +345,8 @@ void Link::judge_lease(const Owner& owner, std::int64_t now_ms, Effects& out) {
 void Link::give_up(std::int64_t now_ms, Effects& out) {
   if (state_ != State::kResting) disconnect(out);
   const bool is_explained = settings_.discovery_explains && !last_problem_.empty();
-  if (state_ == State::kConnecting && last_problem_.empty()) last_problem_ = kNotAnswered;
-  if (state_ == State::kGreeting && !is_explained) last_problem_ = kSaysNothing;
+  if (state_ == State::kConnecting && last_problem_.empty()) failed(kNotAnswered);
+  if (state_ == State::kGreeting && !is_explained) failed(kSaysNothing);
   session_.reset();
   state_ = State::kOver;
   const std::string problem = last_problem_.empty() ? "" : format(": {}", last_problem_);
@@ -364,8 +365,15 @@ void Link::disconnect(Effects& out, bool is_stranger) {
 
 void Link::detach(const std::string& why, Effects& out, std::optional<std::int64_t> votes_for_ms) {
   session_.reset();
-  last_problem_ = why;
+  // Who has refused the node knows more than a candidate in its own process that was not elected.
+  const bool is_lost_election = settings_.local && !grants_;
+  if (!is_refused_ || !is_lost_election) failed(why);
   out.push_back(Detached{why, votes_for_ms});
+}
+
+void Link::failed(std::string why, bool is_refused) {
+  last_problem_ = std::move(why);
+  is_refused_ = is_refused;
 }
 
 void Link::rest(std::int64_t delay_ms, std::int64_t now_ms) {

@@ -151,6 +151,8 @@ class Link {
 
   enum class State : std::uint8_t { kResting, kConnecting, kGreeting, kAttached, kOver };
 
+  // Keeps what went wrong, for the user. `is_refused`: another process has answered, and said it.
+  void failed(std::string why, bool is_refused = false);
   void rest(std::int64_t delay_ms, std::int64_t now_ms);
   // Like rest(), after an attempt or a session that failed.
   void try_again(bool has_refused, bool at_once, std::int64_t now_ms);
@@ -185,6 +187,7 @@ class Link {
   bool was_attached_ = false;
   bool grants_ = false;           // kAttached: the coordinator is no candidate, as far as is known
   bool has_tried_ = false;        // an attempt has failed since `since_ms_`
+  bool is_refused_ = false;       // `last_problem_` is the answer of another process
   bool is_told_to_wait_ = false;  // kResting: by the coordinator that has turned the node away
   // The coordinator in this process transferred its leadership, as the node leaves.
   bool has_transferred_leadership_ = false;

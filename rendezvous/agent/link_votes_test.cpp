@@ -403,3 +403,32 @@ TEST_CASE("a coordinator that has led for long, and has to be elected again when
   tied.pass(2'000);
   CHECK(tied.given_up() == "lost the coordinator and could not reconnect: connection refused");
 }
+
+TEST_CASE("a node that is refused elsewhere ends with that, and not with the election that it loses meanwhile") {
+  for (const bool is_local : {true, false}) {
+    TiedLink tied({.rejoin_ms = 30'000});
+    begin_round(tied, true);
+    tied.link.belongs();
+    tied.other.welcomes = false;
+    tied.broken();
+    REQUIRE(tied.other.session);
+    ByteString refusal;
+    tied.other.session->refuse("this coordinator serves job x and no other", refusal, {.knows_nothing = true});
+    tied.receive(refusal);
+    tied.other.welcomes = true;
+    tied.other.welcome.term = 2;
+    tied.other.welcome.host = 9;
+    tied.other.good_for_ms = 0;
+    tied.other.asks = true;
+    tied.link.set_local(is_local);
+    tied.pass_until_attached();
+    REQUIRE(tied.link.attached());
+    tied.pass(1'000);
+    tied.say(Resigned{"it was not elected"});
+    tied.link.set_local(false);
+    REQUIRE(tied.link.waiting());
+    const std::string is_waiting = tied.link.waiting()->what;
+    CHECK((is_waiting.find("serves job x and no other") != std::string::npos) == is_local);
+    CHECK((is_waiting.find("not elected") != std::string::npos) != is_local);
+  }
+}
