@@ -1,10 +1,8 @@
 #include "cli/run/agent_runner.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -13,28 +11,15 @@
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/rendezvous_settings.h"
-#include "src/base/log.h"
 #include "src/base/overloaded.h"
 #include "src/base/patience.h"
 #include "src/base/text.h"
 #include "src/net/local_host.h"
 #include "src/process/clock.h"
-#include "src/process/death_notice.h"
 #include "src/process/random.h"
 
 namespace elastic::run {
 namespace {
-
-// How long sending the death notice may take.
-constexpr std::int64_t kDeathNoticeMs = 1000;
-
-std::vector<process::SocketAddress> death_notice_to(const std::vector<JobCoordinator::Address>& listeners) {
-  std::vector<process::SocketAddress> out;
-  for (const JobCoordinator::Address& each : listeners) {
-    if (const auto address = process::socket_address(each.address, each.port)) out.push_back(*address);
-  }
-  return out;
-}
 
 agent::NodeSettings node_settings(const LaunchSettings& settings, bool logs) {
   agent::NodeSettings node = settings.node;
@@ -75,29 +60,8 @@ agent::Agent make_agent(const LaunchSettings& settings, bool logs) {
   return agent::Agent(std::move(node), std::move(link));
 }
 
-// PyTorch's events have durations with fractions of a millisecond.
-double fine_ms() {
-  using namespace std::chrono;
-  return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
-}
-
-std::optional<events::TorchEvents> make_torch_events(const LaunchSettings& settings) {
-  if (!settings.torch_events) return {};
-  return events::TorchEvents({.run_id = settings.worker.run_id,
-                              .role = settings.node.role,
-                              .host = net::full_host_name(),
-                              .backend = settings.rdzv_backend,
-                              .entry_point = settings.entry_point,
-                              .local_world_size = settings.node.local_world_size},
-                             fine_ms());
-}
-
-void print_torch(const std::string& lines) {
-  if (!lines.empty()) log::print(lines);
-}
-
-process::SpawnContext with_guardian(process::SpawnContext context, const process::GuardianLink& link) {
-  context.guardian = link.descriptor();
+process::SpawnContext with_guardian(process::SpawnContext context, const GuardianOrders& guardian) {
+  context.guardian = guardian.descriptor();
   return context;
 }
 
@@ -108,12 +72,10 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                          process::SpawnContext context, process::GuardianChannel guardian, Handlers handlers)
     : loop_(loop),
       settings_(settings),
-      parent_(getppid()),
       handlers_(std::move(handlers)),
       agent_(make_agent(settings, logs != nullptr)),
       link_timer_(loop),
-      node_event_log_(node_event_log_settings(settings)),
-      torch_events_(make_torch_events(settings)),
+      telemetry_(loop, settings),
       bindings_(settings.placements),
       store_(loop, settings.store),
       check_(loop, check_settings(settings),
@@ -141,7 +103,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       timer_(loop),
       signals_timer_(loop),
       gpus_timer_(loop),
-      guardian_(loop, std::move(guardian),
+      guardian_(loop, std::move(guardian), settings.worker.run_id,
                 {.on_signal =
                      [this](int signal) {
                        if (signal == SIGWINCH) return output_.resize();
@@ -149,10 +111,9 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                        signalled(signal);
                      },
                  .on_lost =
-                     [this] {
-                       guardian_is_lost_ = true;
+                     [this](pid_t pid) {
                        if (on_signal_) return on_signal_(0);
-                       on_event(agent::GuardianLost{parent_});
+                       on_event(agent::GuardianLost{pid});
                      }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
@@ -203,7 +164,7 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
 }
 
 void AgentRunner::begin() {
-  write_log(node_event_log_.began());
+  telemetry_.began();
   if (!segment_) return on_event(agent::Begin{});
   segment_->look_at_file([this] { on_event(agent::Begin{}); });
 }
@@ -216,18 +177,17 @@ void AgentRunner::on_event(agent::AgentEvent event) {
   while (!events_.empty()) {
     const agent::AgentEvent next = std::move(events_.front());
     events_.pop_front();
-    if (const auto* life = std::get_if<agent::Event>(&next)) narrate(*life);
+    if (const auto* life = std::get_if<agent::Event>(&next)) telemetry_.on_event(*life);
     // The lease goes on while the machine is suspended, and so does this clock.
     for (const agent::AgentEffect& effect : agent_.on_event(next, process::boottime_ms())) perform(effect);
-    count(next);
+    telemetry_.count(next, agent_.lifecycle());
     if (events_.empty() && coordinator_.is_own_over(agent_.link())) events_.push_back(agent::OwnCoordinatorOver{});
   }
-  tell_of_link();
-  renew_guardians_lease();
-  renew_death_notice();
+  telemetry_.tell_link(agent_);
+  guardian_.renew(agent_.lifecycle(), agent_.link(), coordinator_);
   coordinator_.renew_peer_facts(agent_.link(), process::boottime_ms());
   std::optional<Waiting> waits = waiting();
-  write_log(node_event_log_.waits_for(waits, loop_.now_ms()));
+  telemetry_.waits_for(waits);
   output_.wait_for(std::move(waits));
   deciding_ = false;
 }
@@ -235,17 +195,14 @@ void AgentRunner::on_event(agent::AgentEvent event) {
 void AgentRunner::perform(const agent::AgentEffect& effect) {
   std::visit(Overloaded{
                  [&](const agent::Effect& e) {
-                   narrate(e);
+                   telemetry_.on_effect(e);
                    perform(e);
                  },
                  [&](const agent::Link::Connect& e) { coordinator_.perform(e, agent_.link()); },
                  [&](const agent::Link::Disconnect& e) { coordinator_.perform(e); },
                  [&](const agent::Link::Write& e) { coordinator_.perform(e); },
-                 [&](const agent::Link::Deliver& e) { narrate(agent::Event(agent::FromCoordinator{e.message})); },
-                 [&](const agent::Link::Log& e) {
-                   link_problem_ = e.text;
-                   log::info("coordinator_link", e.text);
-                 },
+                 [&](const agent::Link::Deliver& e) { telemetry_.on_event(agent::FromCoordinator{e.message}); },
+                 [&](const agent::Link::Log& e) { telemetry_.log_link(e.text); },
                  [&](const agent::StartLinkTimer& e) {
                    link_timer_.start(e.delay_ms, [this] { on_event(agent::LinkTimerFired{}); });
                  },
@@ -270,37 +227,6 @@ std::optional<Waiting> AgentRunner::waiting() const {
   return waiting;
 }
 
-void AgentRunner::narrate(const agent::Event& event) {
-  write_log(node_event_log_.on_event(event, loop_.now_ms()));
-  if (torch_events_) print_torch(torch_events_->on_event(event, fine_ms()));
-}
-
-void AgentRunner::narrate(const agent::Effect& effect) {
-  write_log(node_event_log_.on_effect(effect, loop_.now_ms()));
-  if (torch_events_) print_torch(torch_events_->on_effect(effect, fine_ms()));
-}
-
-void AgentRunner::tell_torch(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const {
-  if (torch_events_) print_torch(torch_events_->ended(job_result, error_files));
-}
-
-void AgentRunner::count(const agent::AgentEvent& event) {
-  const auto* life = std::get_if<agent::Event>(&event);
-  if (life == nullptr) return;
-  if (const auto* started = std::get_if<agent::WorkerStarted>(life)) {
-    ++workers_started_;
-    if (started->start == WorkerStart::kWarm) ++warm_started_;
-    spared_cpu_ms_ += started->spared_cpu_ms;
-  }
-  const auto* exited = std::get_if<agent::WorkerExited>(life);
-  if (exited == nullptr || exited->exit.success()) return;
-  if (std::ranges::any_of(agent_.lifecycle().failures(), [exited](const protocol::WorkerFailure& failure) {
-        return failure.local_rank == exited->local_rank && !failure.stopped_by_us;
-      })) {
-    ++workers_failed_;
-  }
-}
-
 status::Node AgentRunner::status() const {
   status::Node node = agent_.lifecycle().status();
   node.job = settings_.worker.run_id;
@@ -308,10 +234,7 @@ status::Node AgentRunner::status() const {
   if (const auto waits = waiting(); waits && !node.ready()) {
     node.waits_for = waits->because.empty() ? waits->what : format("{}; {}", waits->what, waits->because);
   }
-  node.workers_started = workers_started_;
-  node.workers_failed = workers_failed_;
-  node.warm_started = warm_started_;
-  node.spared_cpu_ms = spared_cpu_ms_;
+  telemetry_.fill_status(node);
   node.warm = warm_.status();
   node.store = store_.status();
   progress_.fill_status(node);
@@ -327,39 +250,6 @@ status::Whereabouts AgentRunner::whereabouts() const {
   return coordinator_.whereabouts(agent_.link(), agent_.lifecycle().has_job_result());
 }
 
-void AgentRunner::tell_of_link() {
-  const agent::Lifecycle& life = agent_.lifecycle();
-  write_log(node_event_log_.coordinator_is(agent_.link().attached(), life.needs_lease() && !life.has_job_result(),
-                                           link_problem_, agent_.link().loss_timeout_ms()));
-}
-
-// While this process is stopped, or after it was killed, the guardian kills workers whose lease is over.
-void AgentRunner::renew_guardians_lease() {
-  const auto lease_ms = agent_.lifecycle().needs_lease() ? agent_.link().lease_until_ms() : std::nullopt;
-  if (lease_ms == std::exchange(guardians_lease_ms_, lease_ms)) return;
-  guardian_.set_lease(lease_ms);
-}
-
-// When this process is killed, the guardian ends the workers and tells the coordinator, at the address that it is given
-// here. A coordinator in this process is killed with it, and the next leaders are told.
-void AgentRunner::renew_death_notice() {
-  const agent::Link& link = agent_.link();
-  if (!death_notice_ || !link.attached()) return;
-  const DeathNotice word{.round = death_notice_->round,
-                         .to = coordinator_.listeners(link),
-                         .incarnation = link.own_incarnation(),
-                         .term = link.term()};
-  if (word == std::exchange(death_notice_, word)) return;
-  death_notice_bytes_ = protocol::node_is_empty_frame(
-      {settings_.worker.run_id, link.agent(), word.incarnation, word.term}, word.round, link.secret());
-  guardian_.set_death_notice(death_notice_to(word.to), death_notice_bytes_);
-}
-
-// The guardian is lost, and this node's processes have ended: the launcher sends the notice itself.
-void AgentRunner::say_death_notice() const {
-  if (death_notice_) process::send_notice({death_notice_to(death_notice_->to), death_notice_bytes_}, kDeathNoticeMs);
-}
-
 void AgentRunner::perform(const agent::Effect& effect) {
   std::visit(
       Overloaded{
@@ -373,9 +263,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
             give_up_starting();
             if (error_files_) error_files_->end_round();
             check_.stop();
-            guardian_.send({process::GuardianMessage::Kind::kRoundOver, 0});
-            if (death_notice_) guardian_.set_death_notice({}, {});
-            if (!guardian_is_lost_) death_notice_.reset();
+            guardian_.end_round();
             reporter_.round_ended(agent_.lifecycle().failures());
             warm_.round_ended(has_failed());
             store_.close();
@@ -407,11 +295,11 @@ void AgentRunner::perform(const agent::Effect& effect) {
           [&](const agent::AbandonWorkers&) { workers_.abandon(); },
           [&](const agent::Paused&) {
             output_.hide_status();  // the shell is about to use the terminal
-            guardian_.send({process::GuardianMessage::Kind::kPaused, 0});
+            guardian_.pause();
           },
           [&](const agent::StartTimer& e) { timer_.start(e.delay_ms, [this] { on_event(agent::TimerFired{}); }); },
           [&](const agent::StopTimer&) { timer_.stop(); },
-          [&](const agent::Warn&) {},  // narrate() has logged it
+          [&](const agent::Warn&) {},  // telemetry_ has logged it
           [&](const agent::GatherDetails&) {
             reporter_.gather_details(*agent_.lifecycle().job_result(), [this](std::string details) {
               on_event(agent::DetailsGathered{std::move(details)});
@@ -425,7 +313,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
           [&](const agent::Finish& e) {
             tuning_.finish();
             warm_.end();
-            if (guardian_is_lost_ && e.job_result.left_behind.empty()) say_death_notice();
+            guardian_.finish(!e.job_result.left_behind.empty());
             protocol::JobResult job_result = e.job_result;
             const bool has_been_in_round = agent_.lifecycle().order().place.world_size > 0;
             job_result.reason = final_reason(job_result, has_been_in_round, coordinator_.advice().text);
@@ -506,7 +394,7 @@ void AgentRunner::signal_now(int signal, process::WorkerTree::Whom whom) {
   // A signal after which the job goes on may be long past when a worker that has succeeded leaves processes behind.
   whom.helpers_follow = !agent_.lifecycle().runs_workers() || !settings_.node.leave_background;
   const std::vector<int> alone = workers_.signal_groups(signal, whom);
-  write_log(node_event_log_.signalled_alone(signal, alone));
+  telemetry_.signalled_alone(signal, alone);
 }
 
 void AgentRunner::plan_shared_signals() {

@@ -11,12 +11,13 @@
 #include "cli/run/check_runner.h"
 #include "cli/run/error_file_watch.h"
 #include "cli/run/file_timers.h"
+#include "cli/run/guardian_orders.h"
 #include "cli/run/hang_host.h"
 #include "cli/run/job_coordinator.h"
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
-#include "cli/run/log_writer.h"
 #include "cli/run/node_stacks.h"
+#include "cli/run/node_telemetry.h"
 #include "cli/run/output_host.h"
 #include "cli/run/progress_host.h"
 #include "cli/run/segment_file.h"
@@ -24,12 +25,9 @@
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/agent/shared_signals.h"
-#include "rendezvous/events/node_event_log.h"
-#include "rendezvous/events/torch_events.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/store_host.h"
 #include "src/net/loop.h"
-#include "src/process/guardian.h"
 #include "src/process/signal_source.h"
 #include "src/process/tree.h"
 #include "src/warm/warm_workers.h"
@@ -60,7 +58,7 @@ class AgentRunner {
   void begin();
   JobCoordinator& coordinator() { return coordinator_; }
   // The outer process has died.
-  bool guardian_is_lost() const { return guardian_is_lost_; }
+  bool guardian_is_lost() const { return guardian_.is_lost(); }
   // After the agent is done: `call` is called at a signal that ends the job, and with 0 when the outer process has
   // died.
   void on_signal(std::function<void(int signal)> call) { on_signal_ = std::move(call); }
@@ -75,25 +73,15 @@ class AgentRunner {
   bool files_hang() { return progress_.hangs() || tuning_.hangs() || (segment_ && segment_->hangs()); }
   // Writes what is left of the workers' output to the console.
   void flush_output() { output_.flush(); }
-  // Prints torchelastic's last events if they are wanted. `error_files` are the texts of the error files of this node's
-  // workers, by local rank.
-  void tell_torch(const protocol::JobResult& job_result, const std::vector<std::string>& error_files) const;
-  // Tells the guardian to end with this exit status and not to wait long for this process, which a thread that hangs
-  // keeps from ending.
-  void leave(int status) { guardian_.send({process::GuardianMessage::Kind::kLeaving, status}); }
+  const NodeTelemetry& telemetry() const { return telemetry_; }
+  // GuardianOrders::leave().
+  void leave(int status) const { guardian_.leave(status); }
 
  private:
   void on_event(agent::AgentEvent event);
   void perform(const agent::AgentEffect& effect);
   void perform(const agent::Effect& effect);
   std::optional<Waiting> waiting() const;
-  void narrate(const agent::Event& event);
-  void narrate(const agent::Effect& effect);
-  void tell_of_link();
-  void count(const agent::AgentEvent& event);
-  void renew_guardians_lease();
-  void renew_death_notice();
-  void say_death_notice() const;
 
   void open_store(const std::string& admits);
   // It is one of the signals that end the job (--signals-to-handle), and not one that is forwarded.
@@ -126,35 +114,16 @@ class AgentRunner {
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
-  pid_t parent_;  // the outer process
   Handlers handlers_;
   std::function<void(int)> on_signal_;
-  bool guardian_is_lost_ = false;
   agent::Agent agent_;
   net::Timer link_timer_;
-  std::optional<std::int64_t> guardians_lease_ms_;
-  // The death notice that the guardian has got for the round whose workers run.
-  struct DeathNotice {
-    protocol::RoundNumber round = 0;
-    std::vector<JobCoordinator::Address> to = {};  // empty: to nobody
-    protocol::Incarnation incarnation = 0;
-    protocol::Term term = 0;
-    bool operator==(const DeathNotice&) const = default;
-  };
-  std::optional<DeathNotice> death_notice_;
-  protocol::ByteString death_notice_bytes_;
-  std::string link_problem_;  // the last one that the link has logged
-  events::NodeEventLog node_event_log_;
-  std::optional<events::TorchEvents> torch_events_;      // if --event-log-handler=console wants them
+  NodeTelemetry telemetry_;
   std::optional<Environment> inherited_environment_;     // what all workers get of the launcher's environment
   std::optional<std::vector<Variable>> hang_variables_;  // of this job's workers, once they are known
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
   bool warned_of_wrap_ = false;
-  std::int64_t workers_started_ = 0;
-  std::int64_t workers_failed_ = 0;  // not counting those that were stopped
-  std::int64_t warm_started_ = 0;    // of workers_started_
-  std::int64_t spared_cpu_ms_ = 0;   // by the warm ones
   Bindings bindings_;
   store::StoreHost store_;
   CheckRunner check_;
@@ -168,7 +137,7 @@ class AgentRunner {
   net::Timer gpus_timer_;
   std::optional<agent::StartWorkers> awaits_gpus_;      // the order that waits for the end of the check's probe
   std::unique_ptr<process::SignalSource> own_signals_;  // signals to the launcher itself
-  process::GuardianLink guardian_;
+  GuardianOrders guardian_;
   process::WorkerTree workers_;
   warm::WarmWorkers warm_;
   NodeStacks stacks_;

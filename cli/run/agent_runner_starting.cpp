@@ -40,8 +40,7 @@ void AgentRunner::begin_round(const agent::StartWorkers& order) {
   tuning_.begin_round(order.round);
   file_timers_.begin_round(order.round.place.base_rank);
   hang_.begin_round(order.round, hang_directory(), hang_variables());
-  death_notice_ = {.round = order.round.round};
-  renew_death_notice();
+  guardian_.begin_round(order.round.round, agent_.link(), coordinator_);
   watch_error_files(order.round.round);
   start_workers(order);
   reporter_.round_began(order.round);

@@ -323,7 +323,7 @@ int run(const LaunchSettings& settings, const std::shared_ptr<output::RunDirecto
     log_failure(report);
   }
   agent.flush_output();
-  agent.tell_torch(job_result, error_files);
+  agent.telemetry().ended(job_result, error_files);
   let_commands_finish(loop, agent, on_event);
   const int status = final_status({.job_result = job_result,
                                    .first = report.first_failure(),
