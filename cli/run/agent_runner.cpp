@@ -101,24 +101,22 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                                  std::string_view bytes) { progress_.wrote(local_rank, is_err, bytes); }}),
       reporter_(report_settings(settings), files, std::move(logs), output_),
       timer_(loop),
-      signals_timer_(loop),
       gpus_timer_(loop),
       guardian_(loop, std::move(guardian), settings.worker.run_id,
                 {.on_signal =
                      [this](int signal) {
                        if (signal == SIGWINCH) return output_.resize();
                        if (signal == SIGCONT) output_.show_status();
-                       signalled(signal);
+                       signals_.received(signal);
                      },
                  .on_lost =
                      [this](pid_t pid) {
-                       if (on_signal_) return on_signal_(0);
-                       on_event(agent::GuardianLost{pid});
+                       if (!signals_.tell_end(0)) on_event(agent::GuardianLost{pid});
                      }}),
       workers_(loop, with_guardian(context, guardian_),
                {.on_exit =
                     [this](int local_rank, ExitStatus status) {
-                      own_signals_->read_all();  // it may have signalled the launcher before it ended
+                      signals_.read_all();  // it may have signalled the launcher before it ended
                       output_.ended(local_rank);
                       hang_.ended(local_rank);
                       on_event(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
@@ -131,6 +129,10 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                     },
                 .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
                 .on_all_gone = [this] { on_event(agent::AllGone{training_ports(settings_)}); }}),
+      signals_(loop, settings, workers_, agent_.lifecycle(), telemetry_,
+               [this](int signal, pid_t worker) {
+                 on_event(agent::SignalReceived{signal, worker});
+               }),
       warm_(loop, {settings.warm, settings.program, settings.node.local_world_size}, workers_, context.cgroup_procs),
       stacks_(loop, workers_, [this](protocol::NodeStacks told) { on_event(agent::StacksCollected{std::move(told)}); }),
       file_timers_(
@@ -159,8 +161,6 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                          .is_idle = [this] { return agent_.lifecycle().is_idle(); },
                          .on_seen = [this](std::string drained) { on_event(agent::SegmentSeen{std::move(drained)}); }});
   }
-  own_signals_ = std::make_unique<process::SignalSource>(
-      loop, settings.signals, [this](const process::ReceivedSignal& signal) { launcher_got(signal); });
 }
 
 void AgentRunner::begin() {
@@ -280,7 +280,7 @@ void AgentRunner::perform(const agent::Effect& effect) {
           [&](const agent::SignalWorkers& e) {
             give_up_starting();
             if (!agent_.lifecycle().runs_workers()) file_timers_.end_round();  // they are being stopped
-            signal_workers(e);
+            signals_.perform(e);
           },
           [&](const agent::AwaitAllGone&) {
             give_up_starting();
@@ -361,49 +361,6 @@ std::string AgentRunner::hang_directory() const {
   const std::string file = output_.error_file(0);
   const std::size_t rank = file.rfind('/', file.rfind('/') - 1);
   return file.empty() || rank == std::string::npos ? "" : file.substr(0, rank) + "/hang";
-}
-
-bool AgentRunner::ends_job(int signal) const {
-  return std::ranges::find(settings_.signals, signal) != settings_.signals.end() &&
-         !settings_.node.forward_signals.contains(signal);
-}
-
-void AgentRunner::signalled(int signal, pid_t worker) {
-  if (on_signal_ && ends_job(signal)) return on_signal_(signal);
-  on_event(agent::SignalReceived{signal, worker});
-}
-
-// This process is the workers' parent, which they may signal as they would torchrun. All other signals count when they
-// reach the outer process.
-void AgentRunner::launcher_got(const process::ReceivedSignal& signal) {
-  if (ends_job(signal.number) && workers_.is_from_workers(signal)) return signalled(signal.number, signal.sender);
-  if (!settings_.node.signals_are_shared) return;
-  shared_signals_.witnessed(signal.number, loop_.now_ms());
-  plan_shared_signals();
-}
-
-void AgentRunner::signal_workers(const agent::SignalWorkers& order) {
-  // A worker that hangs is to tell its stack, and not to write all its memory to a disk.
-  if (order.signal == SIGABRT && order.cause == agent::SignalWorkers::Cause::kOurs) workers_.forbid_core_dumps();
-  const bool now = !settings_.node.signals_are_shared || shared_signals_.ordered(order, loop_.now_ms());
-  if (now) signal_now(order.signal, {.only = order.only, .spared = order.spared});
-  plan_shared_signals();
-}
-
-void AgentRunner::signal_now(int signal, process::WorkerTree::Whom whom) {
-  // A signal after which the job goes on may be long past when a worker that has succeeded leaves processes behind.
-  whom.helpers_follow = !agent_.lifecycle().runs_workers() || !settings_.node.leave_background;
-  const std::vector<int> alone = workers_.signal_groups(signal, whom);
-  telemetry_.signalled_alone(signal, alone);
-}
-
-void AgentRunner::plan_shared_signals() {
-  const auto due_ms = shared_signals_.due_ms();
-  if (!due_ms) return signals_timer_.stop();
-  signals_timer_.start(std::max<std::int64_t>(*due_ms - loop_.now_ms(), 0), [this] {
-    for (const int signal : shared_signals_.take_due(loop_.now_ms())) signal_now(signal, {});
-    plan_shared_signals();
-  });
 }
 
 void AgentRunner::name_survivors() {

@@ -22,13 +22,12 @@
 #include "cli/run/progress_host.h"
 #include "cli/run/segment_file.h"
 #include "cli/run/tuning_host.h"
+#include "cli/run/worker_signals.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
-#include "rendezvous/agent/shared_signals.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/store_host.h"
 #include "src/net/loop.h"
-#include "src/process/signal_source.h"
 #include "src/process/tree.h"
 #include "src/warm/warm_workers.h"
 
@@ -61,7 +60,7 @@ class AgentRunner {
   bool guardian_is_lost() const { return guardian_.is_lost(); }
   // After the agent is done: `call` is called at a signal that ends the job, and with 0 when the outer process has
   // died.
-  void on_signal(std::function<void(int signal)> call) { on_signal_ = std::move(call); }
+  void on_signal(std::function<void(int signal)> call) { signals_.on_end(std::move(call)); }
   status::Node status() const;
   status::Whereabouts whereabouts() const;
   // How workers of this node have failed in its last round.
@@ -84,14 +83,6 @@ class AgentRunner {
   std::optional<Waiting> waiting() const;
 
   void open_store(const std::string& admits);
-  // It is one of the signals that end the job (--signals-to-handle), and not one that is forwarded.
-  bool ends_job(int signal) const;
-  // A signal to elastic-run; `worker` is the sender, if that is a worker or what one has started, else 0.
-  void signalled(int signal, pid_t worker = 0);
-  void launcher_got(const process::ReceivedSignal& signal);
-  void signal_workers(const agent::SignalWorkers& order);
-  void signal_now(int signal, process::WorkerTree::Whom whom);
-  void plan_shared_signals();
   void name_survivors();
   void find_background();
   std::string background_text(const std::vector<process::WorkerTree::Background>& left) const;
@@ -115,7 +106,6 @@ class AgentRunner {
   net::Loop& loop_;
   const LaunchSettings& settings_;
   Handlers handlers_;
-  std::function<void(int)> on_signal_;
   agent::Agent agent_;
   net::Timer link_timer_;
   NodeTelemetry telemetry_;
@@ -132,13 +122,11 @@ class AgentRunner {
   OutputHost output_;
   JobReporter reporter_;
   net::Timer timer_;
-  agent::SharedSignals shared_signals_;
-  net::Timer signals_timer_;
   net::Timer gpus_timer_;
-  std::optional<agent::StartWorkers> awaits_gpus_;      // the order that waits for the end of the check's probe
-  std::unique_ptr<process::SignalSource> own_signals_;  // signals to the launcher itself
+  std::optional<agent::StartWorkers> awaits_gpus_;  // the order that waits for the end of the check's probe
   GuardianOrders guardian_;
   process::WorkerTree workers_;
+  WorkerSignals signals_;
   warm::WarmWorkers warm_;
   NodeStacks stacks_;
   FileTimers file_timers_;

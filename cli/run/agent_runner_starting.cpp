@@ -34,7 +34,7 @@ void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
 }
 
 void AgentRunner::begin_round(const agent::StartWorkers& order) {
-  shared_signals_.workers_began();
+  signals_.workers_began();
   output_.begin_round();
   progress_.begin_round(order.round.round, order.round.place.base_rank);
   tuning_.begin_round(order.round);
