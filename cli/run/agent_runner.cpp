@@ -74,23 +74,12 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
       settings_(settings),
       handlers_(std::move(handlers)),
       agent_(make_agent(settings, logs != nullptr)),
-      link_timer_(loop),
       telemetry_(loop, settings),
-      bindings_(settings.placements),
       store_(loop, settings.store),
       check_(loop, check_settings(settings),
              {.on_checked = [this](agent::NodeChecked checked) { on_event(std::move(checked)); },
               .start = [this](const process::Command& command) { return workers_.start_helper(command); },
               .kill = [this] { workers_.kill_helper(); }}),
-      progress_(loop, settings.progress, directory, settings.node.local_world_size,
-                [this](const protocol::NodeProgress& made) { on_event(agent::ProgressMade{made}); }),
-      tuning_(loop, settings.tuning, directory,
-              {.last_step = [this]() -> std::optional<tuning::StepSeen> {
-                 const auto seen = progress_.last_step();
-                 if (!seen) return {};
-                 return tuning::StepSeen{.source = seen->source, .step = seen->step, .at_ms = seen->at_ms};
-               },
-               .say = [this](protocol::LoaderSays says) { on_event(agent::LoaderSaid{std::move(says)}); }}),
       output_(loop, settings.output, files, logs,
               {.on_opened = [this](protocol::RoundNumber round) { on_event(agent::LogsOpened{round}); },
                .on_failed =
@@ -98,10 +87,9 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                      on_event(agent::LogsFailed{round, std::move(reason)});
                    },
                .on_read = [this](int local_rank, bool is_err,
-                                 std::string_view bytes) { progress_.wrote(local_rank, is_err, bytes); }}),
+                                 std::string_view bytes) { channels_.wrote(local_rank, is_err, bytes); }}),
       reporter_(report_settings(settings), files, std::move(logs), output_),
       timer_(loop),
-      gpus_timer_(loop),
       guardian_(loop, std::move(guardian), settings.worker.run_id,
                 {.on_signal =
                      [this](int signal) {
@@ -118,31 +106,25 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
                     [this](int local_rank, ExitStatus status) {
                       signals_.read_all();  // it may have signalled the launcher before it ended
                       output_.ended(local_rank);
-                      hang_.ended(local_rank);
+                      channels_.ended(local_rank);
                       on_event(agent::WorkerExited{local_rank, status, process::wall_clock_ms()});
                     },
                 .on_helper_exit =
                     [this](ExitStatus status) {
                       check_.exited(status);
-                      gpus_timer_.stop();
-                      if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
+                      starter_.probe_has_ended();
                     },
-                .on_aside_exit = [this](ExitStatus status) { warm_.server_has_ended(status); },
+                .on_aside_exit = [this](ExitStatus status) { starter_.aside_has_ended(status); },
                 .on_all_gone = [this] { on_event(agent::AllGone{training_ports(settings_)}); }}),
       signals_(loop, settings, workers_, agent_.lifecycle(), telemetry_,
                [this](int signal, pid_t worker) {
                  on_event(agent::SignalReceived{signal, worker});
                }),
-      warm_(loop, {settings.warm, settings.program, settings.node.local_world_size}, workers_, context.cgroup_procs),
-      stacks_(loop, workers_, [this](protocol::NodeStacks told) { on_event(agent::StacksCollected{std::move(told)}); }),
-      file_timers_(
-          loop, settings.file_timers, directory,
-          {.stacks = {.start = [this](const process::Command& command) { return workers_.start_onlooker(command); },
-                      .kill = [this](pid_t pid) { workers_.end_onlooker(pid); }},
-           .on_signalled = [this](pid_t worker,
-                                  report::ExpiredTimer timer) { reporter_.timer_expired(worker, std::move(timer)); }}),
-      hang_(loop, files, evidence_settings(settings), settings.worker.run_id,
-            settings.node.rules.hang != protocol::JobRules::Hang::kOff, hang_handlers()),
+      channels_(loop, files, settings, directory, workers_, store_, output_, reporter_,
+                [this](agent::Event event) { on_event(std::move(event)); }),
+      starter_(loop, settings, workers_, context.cgroup_procs, check_, output_, channels_, reporter_,
+               {.on_begin = [this](const protocol::PrepareRound& round) { begin_round(round); },
+                .on_event = [this](agent::Event event) { on_event(std::move(event)); }}),
       coordinator_(
           loop, settings, agent_.link().agent(),
           {.on_event = [this](agent::AgentEvent event) { on_event(std::move(event)); },
@@ -150,11 +132,6 @@ AgentRunner::AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::S
            .on_peer_server = handlers_.on_peer_server,
            .to_store = [this](std::unique_ptr<net::Stream> stream,
                               std::span<const std::uint8_t> bytes) { store_.adopt(std::move(stream), bytes); }}) {
-  if (settings.warm.rules.mode != warm::Mode::kOff) {
-    error_files_.emplace(loop, files, [this](protocol::RoundNumber round, int local_rank) {
-      on_event(agent::ErrorFileWritten{round, local_rank, process::wall_clock_ms()});
-    });
-  }
   if (!settings.segment_file.empty()) {
     segment_.emplace(loop, settings.segment_file,
                      SegmentFile::Handlers{
@@ -203,9 +180,7 @@ void AgentRunner::perform(const agent::AgentEffect& effect) {
                  [&](const agent::Link::Write& e) { coordinator_.perform(e); },
                  [&](const agent::Link::Deliver& e) { telemetry_.on_event(agent::FromCoordinator{e.message}); },
                  [&](const agent::Link::Log& e) { telemetry_.log_link(e.text); },
-                 [&](const agent::StartLinkTimer& e) {
-                   link_timer_.start(e.delay_ms, [this] { on_event(agent::LinkTimerFired{}); });
-                 },
+                 [&](const agent::StartLinkTimer& e) { coordinator_.perform(e); },
              },
              effect);
 }
@@ -235,9 +210,9 @@ status::Node AgentRunner::status() const {
     node.waits_for = waits->because.empty() ? waits->what : format("{}; {}", waits->what, waits->because);
   }
   telemetry_.fill_status(node);
-  node.warm = warm_.status();
+  node.warm = starter_.warm_status();
   node.store = store_.status();
-  progress_.fill_status(node);
+  channels_.fill_status(node);
   const status::Whereabouts is = whereabouts();
   node.hosts_coordinator = coordinator_.is_hosted_here() && is.kind == status::Whereabouts::Kind::kHere;
   if (is.kind == status::Whereabouts::Kind::kElsewhere) node.coordinator_at = status::place_for(is, {});
@@ -256,34 +231,30 @@ void AgentRunner::perform(const agent::Effect& effect) {
           [](const agent::ToCoordinator&) {},  // the link has written it
           [&](const agent::CheckNode& e) { check_.perform(e); },
           [&](const agent::OpenStore& e) {
-            tuning_.lead_round(agent_.lifecycle().order());
+            channels_.lead_round(agent_.lifecycle().order());
             open_store(e.admits);
           },
           [&](const agent::CloseStore&) {
-            give_up_starting();
-            if (error_files_) error_files_->end_round();
+            starter_.give_up();
             check_.stop();
             guardian_.end_round();
             reporter_.round_ended(agent_.lifecycle().failures());
-            warm_.round_ended(has_failed());
+            starter_.round_ended(has_failed());
             store_.close();
             output_.end_round();
-            tuning_.end_round(has_failed());
-            progress_.end_round();
-            hang_.end_round();
-            file_timers_.end_round();
+            channels_.end_round(has_failed());
           },
-          [&](const agent::StartWorkers& e) { start_on_free_gpus(e); },
+          [&](const agent::StartWorkers& e) { starter_.perform(e); },
           [&](const agent::OpenLogs& e) { output_.open_round(e.round, e.restart_count); },
           [&](const agent::PrepareLogs&) { output_.prepare_round(); },
           [&](const agent::GiveUpLogs&) { output_.give_up_logs(); },
           [&](const agent::SignalWorkers& e) {
-            give_up_starting();
-            if (!agent_.lifecycle().runs_workers()) file_timers_.end_round();  // they are being stopped
+            starter_.give_up();
+            if (!agent_.lifecycle().runs_workers()) channels_.stop_timers();  // they are being stopped
             signals_.perform(e);
           },
           [&](const agent::AwaitAllGone&) {
-            give_up_starting();
+            starter_.give_up();
             workers_.expect_all_gone();
           },
           [&](const agent::NameSurvivors&) { name_survivors(); },
@@ -305,33 +276,49 @@ void AgentRunner::perform(const agent::Effect& effect) {
               on_event(agent::DetailsGathered{std::move(details)});
             });
           },
-          [&](const agent::CollectStacks& e) { stacks_.collect(e.collection, agent_.lifecycle().status()); },
+          [&](const agent::CollectStacks& e) { channels_.perform(e, agent_.lifecycle().status()); },
           [&](const agent::FindCrash& e) {
             output_.end_round();
             find_first_failure(e.round);
           },
           [&](const agent::Finish& e) {
-            tuning_.finish();
-            warm_.end();
+            channels_.finish();
+            starter_.finish();
             guardian_.finish(!e.job_result.left_behind.empty());
             protocol::JobResult job_result = e.job_result;
             const bool has_been_in_round = agent_.lifecycle().order().place.world_size > 0;
             job_result.reason = final_reason(job_result, has_been_in_round, coordinator_.advice().text);
             handlers_.finished(std::move(job_result), e.details);
           },
-          [&](const agent::ReadEvidence& e) { hang_.perform(e); },
-          [&](const agent::StopEvidence& e) { hang_.perform(e); },
+          [&](const agent::ReadEvidence& e) { channels_.perform(e); },
+          [&](const agent::StopEvidence& e) { channels_.perform(e); },
           [&](const agent::AwaitDumps& e) {
-            file_timers_.end_round();  // the round is being stopped
+            channels_.stop_timers();  // the round is being stopped
             store_.ask_for_dumps();
-            hang_.perform(e);
+            channels_.perform(e);
           },
-          [&](const agent::TellHang& e) { hang_.perform(e); },
-          [&](const agent::TellHangOver& e) { hang_.perform(e); },
-          [&](const agent::HearLoader& e) { tuning_.perform(e); },
+          [&](const agent::TellHang& e) { channels_.perform(e); },
+          [&](const agent::TellHangOver& e) { channels_.perform(e); },
+          [&](const agent::HearLoader& e) { channels_.perform(e); },
           [&](const agent::LookAtSegment&) { segment_->look_at_file(); },
       },
       effect);
+}
+
+void AgentRunner::open_store(const std::string& admits) {
+  const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
+  if (endpoint) {
+    on_event(agent::StoreOpened{*endpoint});
+  } else {
+    on_event(agent::StoreFailed{endpoint.error().text()});
+  }
+}
+
+void AgentRunner::begin_round(const protocol::PrepareRound& round) {
+  signals_.workers_began();
+  output_.begin_round();
+  channels_.begin_round(round);
+  guardian_.begin_round(round.round, agent_.link(), coordinator_);
 }
 
 bool AgentRunner::has_failed() const {
@@ -341,26 +328,9 @@ bool AgentRunner::has_failed() const {
 void AgentRunner::find_first_failure(protocol::RoundNumber round) {
   reporter_.find_first_failure(agent_.lifecycle().failures(), settings_.tuning.gives_file,
                                [this, round](const JobReporter::FirstFailure& found) {
-                                 tuning_.rank_failed(round, found.memory);
+                                 channels_.rank_failed(round, found.memory);
                                  on_event(agent::CrashFound{round, found.crash});
                                });
-}
-
-HangHost::Handlers AgentRunner::hang_handlers() {
-  return {.evidence = {.start = [this](const process::Command& command) { return workers_.start_onlooker(command); },
-                       .kill = [this](pid_t pid) { workers_.end_onlooker(pid); },
-                       .store = [this](int world_size) { return store_.view(world_size); }},
-          .on_event = [this](agent::Event event) { on_event(std::move(event)); },
-          .tell_progress = [this] { progress_.report_news(); },
-          .progress_of = [this](int local_rank) { return progress_.of_worker(local_rank); },
-          .hang_is = [this](const std::optional<report::Hang>& hang) { reporter_.hang_is(hang); }};
-}
-
-// Beside the directories of the attempt's ranks.
-std::string AgentRunner::hang_directory() const {
-  const std::string file = output_.error_file(0);
-  const std::size_t rank = file.rfind('/', file.rfind('/') - 1);
-  return file.empty() || rank == std::string::npos ? "" : file.substr(0, rank) + "/hang";
 }
 
 void AgentRunner::name_survivors() {

@@ -7,29 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/bindings.h"
 #include "cli/run/check_runner.h"
-#include "cli/run/error_file_watch.h"
-#include "cli/run/file_timers.h"
 #include "cli/run/guardian_orders.h"
-#include "cli/run/hang_host.h"
 #include "cli/run/job_coordinator.h"
 #include "cli/run/job_report.h"
 #include "cli/run/launch_settings.h"
-#include "cli/run/node_stacks.h"
 #include "cli/run/node_telemetry.h"
 #include "cli/run/output_host.h"
-#include "cli/run/progress_host.h"
 #include "cli/run/segment_file.h"
-#include "cli/run/tuning_host.h"
+#include "cli/run/worker_channels.h"
 #include "cli/run/worker_signals.h"
+#include "cli/run/worker_starter.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/protocol/messages.h"
 #include "rendezvous/store/store_host.h"
 #include "src/net/loop.h"
 #include "src/process/tree.h"
-#include "src/warm/warm_workers.h"
 
 namespace elastic::run {
 
@@ -69,7 +63,7 @@ class AgentRunner {
   // Makes the failure report, once the agent has finished.
   JobReporter& reporter() { return reporter_; }
   // A thread waits for an output file of a worker, that of its loader's parameters, or the segment file.
-  bool files_hang() { return progress_.hangs() || tuning_.hangs() || (segment_ && segment_->hangs()); }
+  bool files_hang() { return channels_.files_hang() || (segment_ && segment_->hangs()); }
   // Writes what is left of the workers' output to the console.
   void flush_output() { output_.flush(); }
   const NodeTelemetry& telemetry() const { return telemetry_; }
@@ -86,55 +80,28 @@ class AgentRunner {
   void name_survivors();
   void find_background();
   std::string background_text(const std::vector<process::WorkerTree::Background>& left) const;
-  // Starts the workers when the check's probe has given up its GPUs, at once if it has none.
-  void start_on_free_gpus(const agent::StartWorkers& order);
-  void begin_round(const agent::StartWorkers& order);
-  void warn_of_ranks_that_are_not_there(const agent::StartWorkers& order);
-  void start_workers(const agent::StartWorkers& order);
-  void start_fresh(const agent::StartWorkers& order);
-  void run_commands(const std::vector<pid_t>& warm);
-  void give_up_starting();
+  void begin_round(const protocol::PrepareRound& round);
   bool has_failed() const;
   void find_first_failure(protocol::RoundNumber round);
-  void watch_error_files(protocol::RoundNumber round);
-  HangHost::Handlers hang_handlers();
-  // Where files about a hang of this round belong; empty: nowhere.
-  std::string hang_directory() const;
-  const std::vector<Variable>& hang_variables();
-  Result<process::Command> worker_command(const agent::StartWorkers& order, int local_rank);
 
   net::Loop& loop_;
   const LaunchSettings& settings_;
   Handlers handlers_;
   agent::Agent agent_;
-  net::Timer link_timer_;
   NodeTelemetry telemetry_;
-  std::optional<Environment> inherited_environment_;     // what all workers get of the launcher's environment
-  std::optional<std::vector<Variable>> hang_variables_;  // of this job's workers, once they are known
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
-  bool warned_of_wrap_ = false;
-  Bindings bindings_;
   store::StoreHost store_;
   CheckRunner check_;
-  ProgressHost progress_;
-  TuningHost tuning_;
   OutputHost output_;
   JobReporter reporter_;
   net::Timer timer_;
-  net::Timer gpus_timer_;
-  std::optional<agent::StartWorkers> awaits_gpus_;  // the order that waits for the end of the check's probe
   GuardianOrders guardian_;
   process::WorkerTree workers_;
   WorkerSignals signals_;
-  warm::WarmWorkers warm_;
-  NodeStacks stacks_;
-  FileTimers file_timers_;
-  HangHost hang_;
-  std::optional<ErrorFileWatch> error_files_;  // where they stop rounds
-  std::optional<SegmentFile> segment_;         // if there may be one
-  std::vector<process::Command> commands_;     // of workers that warm_ is asked for
-  int restarts_left_ = 0;                      // after their round
+  WorkerChannels channels_;
+  WorkerStarter starter_;
+  std::optional<SegmentFile> segment_;  // if there may be one
   JobCoordinator coordinator_;
 };
 

@@ -14,6 +14,7 @@ namespace elastic::run {
 JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own,
                                Handlers handlers)
     : on_event_(std::move(handlers.on_event)),
+      link_timer_(loop),
       job_(settings.worker.run_id),
       has_peer_server_(!settings.rendezvous.alone && settings.rendezvous.has_peer_server) {
   const auto on_received = [this](std::span<const std::uint8_t> bytes) {
@@ -68,6 +69,10 @@ void JobCoordinator::perform(const agent::Link::Disconnect& effect) {
 
 void JobCoordinator::perform(const agent::Link::Write& effect) {
   return own_ ? own_->receive(effect.bytes) : connection_->write(effect.bytes);
+}
+
+void JobCoordinator::perform(const agent::StartLinkTimer& effect) {
+  link_timer_.start(effect.delay_ms, [this] { on_event_(agent::LinkTimerFired{}); });
 }
 
 void JobCoordinator::renew_peer_facts(const agent::Link& link, std::int64_t now_ms) {

@@ -37,6 +37,7 @@ class JobCoordinator {
   void perform(const agent::Link::Connect& effect, const agent::Link& link);
   void perform(const agent::Link::Disconnect& effect);
   void perform(const agent::Link::Write& effect);
+  void perform(const agent::StartLinkTimer& effect);
 
   // This node's peer port says from now on what the agent's `link` knows of the coordinator.
   void renew_peer_facts(const agent::Link& link, std::int64_t now_ms);
@@ -72,6 +73,7 @@ class JobCoordinator {
   void remember(std::optional<Address> elsewhere);
 
   std::function<void(agent::AgentEvent)> on_event_;
+  net::Timer link_timer_;
   std::string job_;
   bool has_peer_server_;
   std::optional<Address> elsewhere_;  // address_elsewhere() when the agent was attached last

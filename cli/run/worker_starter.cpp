@@ -1,29 +1,32 @@
-// How the workers of a round are started.
-#include <algorithm>
-#include <iterator>
-#include <utility>
-#include <vector>
+#include "cli/run/worker_starter.h"
 
-#include "cli/run/agent_runner.h"
-#include "cli/run/hang_variables.h"
+#include <cstdint>
+#include <utility>
+
+#include "cli/run/worker_environment.h"
+#include "cli/run/wrap.h"
 #include "rendezvous/protocol/fence.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
-#include "src/net/local_host.h"
 
 namespace elastic::run {
 
-void AgentRunner::open_store(const std::string& admits) {
-  const auto endpoint = store_.open(admits.empty() ? store::Admission() : store::Admission(split(admits, ' ')));
-  if (endpoint) {
-    on_event(agent::StoreOpened{*endpoint});
-  } else {
-    on_event(agent::StoreFailed{endpoint.error().text()});
-  }
-}
+WorkerStarter::WorkerStarter(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& workers,
+                             int cgroup_procs, CheckRunner& check, OutputHost& output, WorkerChannels& channels,
+                             JobReporter& reporter, Handlers handlers)
+    : settings_(settings),
+      workers_(workers),
+      check_(check),
+      output_(output),
+      channels_(channels),
+      reporter_(reporter),
+      handlers_(std::move(handlers)),
+      bindings_(settings.placements),
+      warm_(loop, {settings.warm, settings.program, settings.node.local_world_size}, workers, cgroup_procs),
+      gpus_timer_(loop) {}
 
 // The probe's GPU memory is free only when the probe has ended, and a GPU in exclusive mode can be used only then.
-void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
+void WorkerStarter::perform(const agent::StartWorkers& order) {
   constexpr std::int64_t kGpusComeBackMs = 5'000;
   if (settings_.check.gpus == 0 || !check_.leave()) {
     check_.stop();
@@ -33,56 +36,34 @@ void AgentRunner::start_on_free_gpus(const agent::StartWorkers& order) {
   gpus_timer_.start(kGpusComeBackMs, [this] { workers_.kill_helper(); });
 }
 
-void AgentRunner::begin_round(const agent::StartWorkers& order) {
-  signals_.workers_began();
-  output_.begin_round();
-  progress_.begin_round(order.round.round, order.round.place.base_rank);
-  tuning_.begin_round(order.round);
-  file_timers_.begin_round(order.round.place.base_rank);
-  hang_.begin_round(order.round, hang_directory(), hang_variables());
-  guardian_.begin_round(order.round.round, agent_.link(), coordinator_);
-  watch_error_files(order.round.round);
+void WorkerStarter::probe_has_ended() {
+  gpus_timer_.stop();
+  if (const auto order = std::exchange(awaits_gpus_, {})) begin_round(*order);
+}
+
+void WorkerStarter::begin_round(const agent::StartWorkers& order) {
+  handlers_.on_begin(order.round);
   start_workers(order);
   reporter_.round_began(order.round);
 }
 
-// The same over all rounds of the job, which warm workers need: where logs are kept, dumps lie beside the attempts.
-const std::vector<Variable>& AgentRunner::hang_variables() {
-  if (hang_variables_) return *hang_variables_;
-  hang_variables_.emplace();
-  if (!settings_.node.rules.restarts_hangs()) return *hang_variables_;
-  const std::string attempt = hang_directory();  // .../attempt_0/hang
-  const std::size_t run = attempt.rfind('/', attempt.rfind('/') - 1);
-  const bool has_logs = !attempt.empty() && run != std::string::npos;
-  hang_variables_ = run::hang_variables(settings_.worker.environment,
-                                        {.pipes = progress_.directory(),
-                                         .dumps = has_logs ? attempt.substr(0, run) : progress_.directory(),
-                                         .ras_port = net::free_port()});
-  return *hang_variables_;
-}
-
-void AgentRunner::watch_error_files(protocol::RoundNumber round) {
-  if (!error_files_ || !output_.keeps_logs()) return;
-  std::vector<std::string> paths;
-  for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
-    paths.push_back(output_.error_file(local_rank));
-  }
-  error_files_->begin_round(round, std::move(paths));
+void WorkerStarter::could_not_start(int local_rank, const std::string& why) const {
+  handlers_.on_event(agent::WorkerNotStarted{local_rank, why});
 }
 
 // Only now is the size of the world known. One node warns, once.
-void AgentRunner::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
+void WorkerStarter::warn_of_ranks_that_are_not_there(const agent::StartWorkers& order) {
   const auto rank = rank_outside(settings_.wrap, order.round.place.world_size);
   if (!rank || order.round.place.node_rank != 0 || std::exchange(warned_of_wrap_, true)) return;
   log::warning("wrap", format("--wrap names rank {}, but the job has {} ranks, counted from 0", *rank,
                               order.round.place.world_size));
 }
 
-void AgentRunner::start_workers(const agent::StartWorkers& order) {
+void WorkerStarter::start_workers(const agent::StartWorkers& order) {
   warn_of_ranks_that_are_not_there(order);
   if (settings_.workers_end_together) {
     const Status made = workers_.let_wait_for_each_other(settings_.node.local_world_size);
-    if (!made) return on_event(agent::WorkerNotStarted{0, made.error().text()});
+    if (!made) return could_not_start(0, made.error().text());
   }
   restarts_left_ = order.round.max_restarts - order.round.restart_count;
   if (!warm_.may_start(settings_.node.local_world_size)) return start_fresh(order);
@@ -90,7 +71,7 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
   std::vector<process::Command> commands;
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     auto command = worker_command(order, local_rank);
-    if (!command) return on_event(agent::WorkerNotStarted{local_rank, command.error().text()});
+    if (!command) return could_not_start(local_rank, command.error().text());
     commands.push_back(std::move(*command));
   }
   commands_ = std::move(commands);
@@ -98,26 +79,24 @@ void AgentRunner::start_workers(const agent::StartWorkers& order) {
 }
 
 // One after the other, so that the ends of their streams are open for one of them at a time.
-void AgentRunner::start_fresh(const agent::StartWorkers& order) {
+void WorkerStarter::start_fresh(const agent::StartWorkers& order) {
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
     const auto command = worker_command(order, local_rank);
-    if (!command) return on_event(agent::WorkerNotStarted{local_rank, command.error().text()});
+    if (!command) return could_not_start(local_rank, command.error().text());
     process::BindingRefusal refusal;
     const auto pid = workers_.start(local_rank, *command, &refusal);
     output_.started(local_rank);
     bindings_.started(local_rank, refusal);
-    if (!pid) return on_event(agent::WorkerNotStarted{local_rank, pid.error().text()});
-    progress_.started(local_rank, *pid);
-    hang_.started(local_rank, *pid);
-    file_timers_.started(local_rank, *pid);
-    on_event(agent::WorkerStarted{local_rank, *pid});
+    if (!pid) return could_not_start(local_rank, pid.error().text());
+    channels_.started(local_rank, *pid);
+    handlers_.on_event(agent::WorkerStarted{local_rank, *pid});
     if (local_rank == 0) warm_.round_began(false, restarts_left_, *command, *pid);
   }
   bindings_.warn_of_unbound();
 }
 
 // `warm`: the pids of workers that are there already; without them fresh ones are started.
-void AgentRunner::run_commands(const std::vector<pid_t>& warm) {
+void WorkerStarter::run_commands(const std::vector<pid_t>& warm) {
   const std::vector<process::Command> commands = std::exchange(commands_, {});
   const WorkerStart start = warm.empty() ? WorkerStart::kFresh : WorkerStart::kWarm;
   for (int local_rank = 0; local_rank < settings_.node.local_world_size; ++local_rank) {
@@ -125,21 +104,19 @@ void AgentRunner::run_commands(const std::vector<pid_t>& warm) {
     if (!warm.empty()) workers_.adopt(local_rank, warm[index]);
     const auto pid = warm.empty() ? workers_.start(local_rank, commands[index]) : Result<pid_t>(warm[index]);
     output_.started(local_rank);
-    if (!pid) return on_event(agent::WorkerNotStarted{local_rank, pid.error().text()});
-    progress_.started(local_rank, *pid);
-    hang_.started(local_rank, *pid);
-    file_timers_.started(local_rank, *pid);
-    on_event(agent::WorkerStarted{.local_rank = local_rank,
-                                  .pid = *pid,
-                                  .start = start,
-                                  .spared_cpu_ms = warm.empty() ? 0 : warm_.spared_cpu_ms()});
+    if (!pid) return could_not_start(local_rank, pid.error().text());
+    channels_.started(local_rank, *pid);
+    handlers_.on_event(agent::WorkerStarted{.local_rank = local_rank,
+                                            .pid = *pid,
+                                            .start = start,
+                                            .spared_cpu_ms = warm.empty() ? 0 : warm_.spared_cpu_ms()});
     if (local_rank == 0) warm_.round_began(!warm.empty(), restarts_left_, commands.front(), *pid);
   }
   reporter_.workers_started(start);
 }
 
 // The round is stopped before its workers are there.
-void AgentRunner::give_up_starting() {
+void WorkerStarter::give_up() {
   awaits_gpus_.reset();
   warm_.give_up_starting();
   const std::size_t count = std::exchange(commands_, {}).size();
@@ -147,10 +124,7 @@ void AgentRunner::give_up_starting() {
 }
 
 // If the worker is to run, its stdout and stderr are open until output_.started().
-Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& order, int local_rank) {
-  std::vector<Variable> channels = progress_.variables(local_rank);
-  std::ranges::move(tuning_.variables(), std::back_inserter(channels));
-  std::ranges::move(file_timers_.variables(), std::back_inserter(channels));
+Result<process::Command> WorkerStarter::worker_command(const agent::StartWorkers& order, int local_rank) {
   const WorkerPlace place{
       .local_rank = local_rank,
       .restart_count = order.round.restart_count,
@@ -161,8 +135,8 @@ Result<process::Command> AgentRunner::worker_command(const agent::StartWorkers& 
       .error_file = output_.error_file(local_rank),
       .fence = protocol::text_of_fence(order.round.fence, order.round.round),
       .training_port = order.round.training_port,
-      .channels = std::move(channels),
-      .hang = hang_variables(),
+      .channels = channels_.variables(local_rank),
+      .hang = channels_.hang_variables(),
   };
   const auto variables = worker_variables(settings_.worker, place);
   if (!variables) return std::unexpected(variables.error());
