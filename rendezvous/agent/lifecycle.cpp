@@ -94,7 +94,7 @@ bool Lifecycle::needs_lease() const {
   // Nobody can take the place of a round's only node while the coordinator is in the same process: nobody is elected
   // without this node. If the coordinator is elsewhere, even the only node may be replaced. Without a session no
   // coordinator is in this process, as far as is known, though its peer port may be asked.
-  if (settings_.hosts_coordinator && !detached_ && round_.place().node_count <= 1) return false;
+  if (settings_.hosts_coordinator && !away_ && round_.place().node_count <= 1) return false;
   return LifecycleTable::kNeedsLease.has(state_) || ends_processes();
 }
 
@@ -228,8 +228,7 @@ void Lifecycle::error_file_written(const ErrorFileWritten& event, Effects& out) 
 }
 
 void Lifecycle::detach(const Detached& event, Effects&) {
-  detached_ = true;
-  votes_for_ms_ = event.votes_for_ms;
+  away_ = Away{event.votes_for_ms};
   waits_.forget_news();
 }
 
@@ -239,14 +238,13 @@ void Lifecycle::detach_idle(const Detached& event, Effects& out) {
 }
 
 void Lifecycle::attach(const Attached&, Effects& out) {
-  detached_ = false;
-  votes_for_ms_.reset();
+  away_.reset();
   // The coordinator may not have got the earlier message.
   if (leaving_.has_come() && !job_result_) out.push_back(ToCoordinator{leaving_.message()});
 }
 
 void Lifecycle::attach_idle(const Attached& event, Effects& out) {
-  if (detached_ && votes_for_ms_) out.push_back(StopTimer{});
+  if (away_ && away_->votes_for_ms) out.push_back(StopTimer{});
   attach(event, out);
 }
 

@@ -196,6 +196,7 @@ class Lifecycle {
   bool is_stopping() const;
   // Processes of a round are being ended, or the node lingers after that.
   bool ends_processes() const { return is_stopping() && !nothing_left_; }
+  bool lingers() const { return awaits_ == Awaits::kOrder || awaits_ == Awaits::kCrash; }
   NodeWaits::For waits_for() const;
   NodeActivity activity() const;
   std::string why_stopping() const;
@@ -212,11 +213,10 @@ class Lifecycle {
   NodeTimer timer_;
   LeaveSignals leaving_;
   NodeWaits waits_;
-  bool awaiting_background_ = false;  // FindBackground is not answered
-  // What the node waits for although all processes of the round are gone: a signal to elastic-run that may follow the
-  // one to its workers, or the answer to FindCrash.
-  enum class Lingers : std::uint8_t { kNot, kForOrder, kForCrash };
-  Lingers lingers_ = Lingers::kNot;
+  // What the node waits for beside the end of processes: the answer to FindBackground, or, although all of them are
+  // gone, a signal to elastic-run that may follow the one to its workers, or the answer to FindCrash.
+  enum class Awaits : std::uint8_t { kNothing, kBackground, kOrder, kCrash };
+  Awaits awaits_ = Awaits::kNothing;
   std::optional<protocol::JobResult> job_result_;
   FailureDetails details_;
   HangAids hang_;
@@ -226,9 +226,10 @@ class Lifecycle {
   bool nothing_left_ = false;        // the job is over, and no process of its last round is left
   bool ends_with_guardian_ = false;  // the guardian was lost, and the job ends with it, since its coordinator is here
   bool dismissed_ = false;
-  bool detached_ = false;  // there is no session with the coordinator
-  // While detached: Detached::votes_for_ms.
-  std::optional<std::int64_t> votes_for_ms_;
+  struct Away {
+    std::optional<std::int64_t> votes_for_ms = {};  // Detached::votes_for_ms, until that is over
+  };
+  std::optional<Away> away_;  // there is no session with the coordinator
 };
 
 }  // namespace elastic::agent

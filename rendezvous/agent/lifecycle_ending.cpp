@@ -92,13 +92,13 @@ void Lifecycle::end_rejected(const Rejected& message, Effects& out) {
 // A coordinator that rejects this node does not need its job result.
 void Lifecycle::be_rejected_ending(const Rejected&, Effects& out) {
   dismissed_ = true;
-  if (!nothing_left_ && !awaiting_background_) kill_round(out);
+  if (!nothing_left_ && awaits_ != Awaits::kBackground) kill_round(out);
   finish_if_done(out);
 }
 
 void Lifecycle::leave_unasked(Effects& out) {
-  if (!detached_ || !is_idle() || !leaving_.has_come()) return;
-  if (votes_for_ms_) return out.push_back(StartTimer{*votes_for_ms_});
+  if (!away_ || !is_idle() || !leaving_.has_come()) return;
+  if (away_->votes_for_ms) return out.push_back(StartTimer{*away_->votes_for_ms});
   end(stopped_by_order(), out);
 }
 
@@ -118,11 +118,12 @@ void Lifecycle::end_well(Effects& out) {
   }
   out.push_back(StopTimer{});
   out.push_back(FindBackground{});
-  awaiting_background_ = true;
+  awaits_ = Awaits::kBackground;
 }
 
 void Lifecycle::background_found(const BackgroundFound& event, Effects& out) {
-  if (!std::exchange(awaiting_background_, false)) return;
+  if (awaits_ != Awaits::kBackground) return;
+  awaits_ = Awaits::kNothing;
   if (!event.text.empty()) {
     out.push_back(Warn{format("all workers succeeded; killing the processes they left running: {} "
                               "(--leave-background keeps them)",
@@ -192,7 +193,7 @@ void Lifecycle::guardian_lost(const GuardianLost& event, Effects& out) {
   dismissed_ = true;
   nothing_left_ = false;
   details_.drop();
-  awaiting_background_ = false;
+  if (awaits_ == Awaits::kBackground) awaits_ = Awaits::kNothing;
   state_ = State::kEnding;
   // If another node can become the coordinator, it does so as if this node had died, and the job goes on.
   ends_with_guardian_ = settings_.hosts_coordinator && !settings_.coordinator_may_move && settings_.terms.max_nodes > 1;

@@ -25,15 +25,15 @@ void Lifecycle::check_invariants(const Effects& out) const {
 
   // A node that was told to leave is in no round that is not being stopped, and without a session it ends by itself.
   ELASTIC_CHECK(!leaving_.has_come() || (state_ != State::kPreparing && !runs_or_succeeded()));
-  ELASTIC_CHECK(!leaving_.has_come() || !detached_ || state_ != State::kIdle || votes_for_ms_);
+  ELASTIC_CHECK(!leaving_.has_come() || !away_ || state_ != State::kIdle || away_->votes_for_ms);
 
   // A node that waits to leave asks each coordinator that it finds, and its own one again and again.
   ELASTIC_CHECK(state_ != State::kSucceeded || departure_ != Departure::kWanted || timer_.is_set());
 
   // Processes that do not end, and answers that do not come, are waited for until the timer fires.
-  ELASTIC_CHECK(lingers_ == Lingers::kNot || ends_processes());
-  ELASTIC_CHECK(!awaiting_background_ || is_ending);
-  ELASTIC_CHECK(!ends_processes() || awaiting_background_ || timer_.is_set());
+  ELASTIC_CHECK(!lingers() || ends_processes());
+  ELASTIC_CHECK(awaits_ != Awaits::kBackground || is_ending);
+  ELASTIC_CHECK(!ends_processes() || awaits_ == Awaits::kBackground || timer_.is_set());
   ELASTIC_CHECK(!details_.are_missing() || details_.are_being_gathered() == nothing_left_);
   ELASTIC_CHECK(!details_.are_missing() || is_ending);
   ELASTIC_CHECK(!details_.are_being_gathered() || timer_.is_set());

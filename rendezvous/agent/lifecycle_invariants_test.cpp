@@ -24,10 +24,10 @@ struct LifecycleBreaker {
     life.check_invariants({});
   }
   static void finish_too_early(Lifecycle& life) { life.check_invariants({Finish{}}); }
-  static void linger(Lifecycle& life) { life.lingers_ = Lifecycle::Lingers::kForOrder; }
-  static void look_for_background(Lifecycle& life) { life.awaiting_background_ = true; }
+  static void linger(Lifecycle& life) { life.awaits_ = Lifecycle::Awaits::kOrder; }
+  static void look_for_background(Lifecycle& life) { life.awaits_ = Lifecycle::Awaits::kBackground; }
   static void stop_timer(Lifecycle& life) { life.timer_ = {}; }
-  static void detach(Lifecycle& life) { life.detached_ = true; }
+  static void detach(Lifecycle& life) { life.away_.emplace(); }
   static void want_details(Lifecycle& life) { life.details_.want(); }
   static void gather_details(Lifecycle& life) {
     Effects out;
@@ -147,15 +147,16 @@ TEST_CASE("a node that stays although it was told to leave is noticed") {
   CHECK(Node().run().notices(Breaker::be_told) == leaves);
   CHECK(Node().succeed().notices(Breaker::be_told) == leaves);
   CHECK(Node().on(SignalReceived{SIGTERM}).notices(Breaker::detach) ==
-        "!leaving_.has_come() || !detached_ || state_ != State::kIdle || votes_for_ms_");
+        "!leaving_.has_come() || !away_ || state_ != State::kIdle || away_->votes_for_ms");
   CHECK(Node().notices(Breaker::be_asked) == "has_come() || !asked_ms_");
   CHECK(Node().on(SignalReceived{SIGTERM}).notices(Breaker::be_terminated) == "asked_ms_ || !terminated_");
 }
 
 TEST_CASE("a node that waits for what nothing ends is noticed") {
-  CHECK(Node().run().notices(Breaker::linger) == "lingers_ == Lingers::kNot || ends_processes()");
-  CHECK(Node().fail().notices(Breaker::look_for_background) == "!awaiting_background_ || is_ending");
-  CHECK(Node().fail().notices(Breaker::stop_timer) == "!ends_processes() || awaiting_background_ || timer_.is_set()");
+  CHECK(Node().run().notices(Breaker::linger) == "!lingers() || ends_processes()");
+  CHECK(Node().fail().notices(Breaker::look_for_background) == "awaits_ != Awaits::kBackground || is_ending");
+  CHECK(Node().fail().notices(Breaker::stop_timer) ==
+        "!ends_processes() || awaits_ == Awaits::kBackground || timer_.is_set()");
   CHECK(Node().gather().notices(Breaker::stop_timer) == "!details_.are_being_gathered() || timer_.is_set()");
   CHECK(Node().prepare().notices(Breaker::await_logs) == "has_logs_ || !awaits_logs_");
   CHECK(Node().prepare().notices(Breaker::owe_a_store) == "awaited_stores_ >= 0");

@@ -81,7 +81,7 @@ NodeWaits::For Lifecycle::waits_for() const {
     if (preparation_.awaits_logs()) return For::kLogs;
     return preparation_.checks() ? For::kCheck : For::kNothing;
   }
-  if (!ends_processes() || lingers_ != Lingers::kNot || awaiting_background_) return For::kNothing;
+  if (!ends_processes() || awaits_ != Awaits::kNothing) return For::kNothing;
   return kill_ladder_.has_killed() ? For::kDeath : For::kEnd;
 }
 

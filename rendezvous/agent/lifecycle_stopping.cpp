@@ -61,7 +61,7 @@ void Lifecycle::stop_succeeded_on_order(const StopWorkers& message, Effects& out
 void Lifecycle::hurry_on_order(const StopWorkers& message, Effects& out) {
   note_order_to_stop(message, out);
   if (message.round != round_.number() || !message.hangs) return;
-  if (lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
+  if (lingers() || kill_ladder_.has_killed()) return;
   out.push_back(SignalWorkers{SIGCONT});
   hurry(std::min(settings_.shutdown_timeout_ms, KillLadder::kHangMs), out);
 }
@@ -88,8 +88,8 @@ void Lifecycle::kill_round(Effects& out) {
 }
 
 void Lifecycle::timer_fired_idle(const TimerFired&, Effects& out) {
-  if (!detached_ || !votes_for_ms_) return;
-  votes_for_ms_.reset();
+  if (!away_ || !away_->votes_for_ms) return;
+  away_->votes_for_ms.reset();
   leave_unasked(out);
 }
 
@@ -98,7 +98,7 @@ void Lifecycle::timer_fired_succeeded(const TimerFired&, Effects& out) {
 }
 
 void Lifecycle::timer_fired_stopping(const TimerFired&, Effects& out) {
-  if (lingers_ != Lingers::kNot) return gone(out);  // neither a signal nor an answer has come
+  if (lingers()) return gone(out);  // neither a signal nor an answer has come
   if (!kill_ladder_.next(out)) return;
   tell_left_behind(out);
   gone(out);
@@ -106,7 +106,7 @@ void Lifecycle::timer_fired_stopping(const TimerFired&, Effects& out) {
 
 void Lifecycle::timer_fired_ending(const TimerFired&, Effects& out) {
   if (details_.are_being_gathered()) return details_.timed_out(out);
-  if (lingers_ != Lingers::kNot || kill_ladder_.next(out)) gone(out);
+  if (lingers() || kill_ladder_.next(out)) gone(out);
 }
 
 void Lifecycle::dumps_awaited(const DumpsAwaited& event, Effects& out) {
@@ -128,12 +128,12 @@ void Lifecycle::tell_left_behind(Effects& out) {
 void Lifecycle::all_gone_stopping(const AllGone& event, Effects& out) {
   if (event.training_ports) settings_.training_ports = event.training_ports;
   if (!leaving_.has_come() && round_.was_ended_from_outside()) {
-    lingers_ = Lingers::kForOrder;
+    awaits_ = Awaits::kOrder;
     out.push_back(StartTimer{kOrderOnItsWayMs});
     return;
   }
   if (may_have_crashed()) {
-    lingers_ = Lingers::kForCrash;
+    awaits_ = Awaits::kCrash;
     out.push_back(StartTimer{kFindCrashMs});
     out.push_back(FindCrash{round_.number()});
     return;
@@ -150,18 +150,18 @@ bool Lifecycle::may_have_crashed() const {
   // A job that is not restarted has no next round to compare with.
   const bool tells_crash = settings_.tells_crashes && round_.order().max_restarts != 0;
   if (!tells_crash && !settings_.finds_deaths) return false;
-  if (leaving_.has_come() || lingers_ != Lingers::kNot) return false;
+  if (leaving_.has_come() || lingers()) return false;
   return round_.cause() != nullptr && (round_.cause()->exit.signal == 0 || settings_.finds_deaths);
 }
 
 void Lifecycle::crash_found(const CrashFound& event, Effects& out) {
-  if (lingers_ != Lingers::kForCrash || event.round != round_.number()) return;
+  if (awaits_ != Awaits::kCrash || event.round != round_.number()) return;
   round_.found(event.crash);
   gone(out);
 }
 
 void Lifecycle::gone(Effects& out) {
-  lingers_ = Lingers::kNot;
+  awaits_ = Awaits::kNothing;
   out.push_back(StopTimer{});
   out.push_back(CloseStore{});
   if (job_result_) {
@@ -245,12 +245,12 @@ void Lifecycle::leave(Cause cause, Effects& out) {
   // The workers get the same signal, as with torchrun; some save their state on SIGINT only.
   stop_spared(leaving_.signal(), cause, out);
   if (is_in_round()) stop(leaving_.signal(), cause, out);
-  if (lingers_ != Lingers::kNot) return gone(out);
+  if (lingers()) return gone(out);
   leave_unasked(out);
 }
 
 void Lifecycle::hurry(std::int64_t longest_ms, Effects& out) {
-  if (!is_stopping() || lingers_ != Lingers::kNot || kill_ladder_.has_killed()) return;
+  if (!is_stopping() || lingers() || kill_ladder_.has_killed()) return;
   timer_.shorten(longest_ms, now_ms_, out);
 }
 
