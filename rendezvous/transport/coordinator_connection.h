@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "rendezvous/discovery/entry_search.h"
-#include "rendezvous/protocol/frame_reader.h"
 #include "rendezvous/transport/coordinator_server.h"
+#include "rendezvous/transport/dialler.h"
 #include "rendezvous/transport/discovery.h"
+#include "rendezvous/transport/first_answer.h"
 #include "rendezvous/transport/munge_exchange.h"
 #include "rendezvous/transport/munge_trust.h"
+#include "rendezvous/transport/peer_server.h"
 #include "rendezvous/transport/rendezvous_settings.h"
 #include "rendezvous/transport/service.h"
-#include "rendezvous/transport/store_probe.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
 #include "src/net/tcp.h"
@@ -59,7 +60,7 @@ class CoordinatorConnection {
   // coordinator's death: another address of it may lead to another host from here.
   void note_session();
   // The present connection leads to the address of the last session.
-  bool is_at_session_place() const { return is_session_place(reached_); }
+  bool is_at_session_place() const { return dialler_.is_session_place(reached_); }
   // The job may be begun where the present connection leads, if it is not there yet.
   bool may_begin() const { return way_.may_begin; }
   // The present connection leads, or was to lead, to a further host of the endpoint, which need not be there.
@@ -78,9 +79,9 @@ class CoordinatorConnection {
   discovery::EndpointAdvice advice() const { return at_home_ ? discovery_->advice() : discovery::EndpointAdvice(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
-  CoordinatorServer* server() { return discovery_->server() != nullptr ? discovery_->server() : peer_server_.get(); }
+  CoordinatorServer* server() { return discovery_->server() != nullptr ? discovery_->server() : peer_server_.server(); }
   // A coordinator is, or was, in this process.
-  bool hosts() { return discovery_->server() != nullptr || peer_server_hosts_; }
+  bool hosts() { return discovery_->server() != nullptr || peer_server_.hosts(); }
   // The coordinator that was connected to last is in this process.
   bool is_at_home() const { return at_home_; }
   // The numeric address of the coordinator that was connected to last; empty before the first connection.
@@ -90,17 +91,8 @@ class CoordinatorConnection {
   std::optional<std::string> secret() const { return munge_ ? munge_->secret() : std::nullopt; }
 
  private:
-  struct Target {
-    std::string address;
-    std::uint16_t port = 0;
-  };
-
   void found(Discovery::Way way);
-  void try_next();
-  void try_all(const Discovery::Way& way);
   void open_peer_server();
-  void judge(const Target& target, const std::string& problem);
-  bool is_session_place(const Target& target) const;
   void ask_by_munge(const Target& target, std::unique_ptr<net::Stream> stream);
   void connected(const Target& target, std::unique_ptr<net::Stream> stream);
   void received(std::span<const std::uint8_t> bytes);
@@ -108,45 +100,26 @@ class CoordinatorConnection {
   void ended(discovery::Tried how);
   // The same without success, and why; also for an attempt at a peer port.
   void in_vain(discovery::Tried how, const std::string& why, bool has_refused = false);
-  // If no answer comes within a second, asks whether a PyTorch store listens there.
-  void probe_if_silent();
-  void stop_probing();
   void broken(std::string why, bool has_refused = false);
 
-  net::Loop& loop_;
   const RendezvousSettings& settings_;
   Handlers handlers_;
   std::unique_ptr<MungeTrust> munge_;  // in a Slurm step, unless the user has given a secret
   std::unique_ptr<Discovery> discovery_;
-  protocol::AgentId own_;
-  std::unique_ptr<CoordinatorServer> peer_server_;  // unless discovery_ has a server
-  PeerFacts peer_facts_;
-  const CoordinatorServer* told_ = nullptr;  // the server that has got peer_facts_
-  bool peer_server_hosts_ = false;           // this node's agent has had a session at its own peer port
-  bool at_peer_port_ = false;                // the present attempt leads to a peer port
-  bool is_own_peer_port_ = false;            // and to this node's own
-  Discovery::Known known_;                   // of the present attempt by discovery
+  PeerServer peer_server_;
+  bool at_peer_port_ = false;      // the present attempt leads to a peer port
+  bool is_own_peer_port_ = false;  // and to this node's own
+  Discovery::Known known_;         // of the present attempt by discovery
   Discovery::Way way_;
-  std::vector<Target> targets_;  // those that have not been tried; the next one is the last
   Target reached_;
-  Target session_at_;
   bool at_home_ = false;
-  bool was_connected_ = false;
-  std::unique_ptr<net::Connector> connector_;
+  Dialler dialler_;
   std::unique_ptr<net::Stream> stream_;
-  net::Timer dialling_;
-  net::Timer silence_;      // PyTorch's store accepts the connection and sends nothing
-  net::Timer first_bytes_;  // the server behind a stale entry may do the same
-  std::unique_ptr<StoreProbe> probe_;
-  // Checks the first bytes if a stale entry may lead to another kind of server, until the first frame has come.
-  std::unique_ptr<protocol::FrameReader> first_frame_;
+  FirstAnswer first_answer_;
   std::unique_ptr<MungeExchange> exchange_;
   std::uint64_t attempt_ = 0;
   net::LingeringConnections lingering_;
-  bool trying_ = false;                 // discovery is still to be told how the present attempt ends
-  bool is_answered_ = false;            // the first frame of the present attempt has come
-  bool all_refused_ = true;             // every target so far has refused the connection
-  bool session_place_refused_ = false;  // the address of the last session has refused the present attempt
+  bool trying_ = false;  // discovery is still to be told how the present attempt ends
 };
 
 }  // namespace elastic::transport
