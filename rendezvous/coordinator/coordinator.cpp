@@ -142,12 +142,12 @@ std::optional<Gossip> Coordinator::gossip() const {
   if (all.empty()) return {};
   std::string addresses(all.substr(0, limits::kGossipedBytes));
   if (addresses.size() < all.size()) addresses.resize(addresses.rfind(' '));
-  return Gossip{std::move(addresses), 0, identity_.fence().birth_ms, round_};
+  return Gossip{std::move(addresses), 0, identity_.fence().birth_ms, round_.number()};
 }
 
 std::vector<NextLeader> Coordinator::next_leaders() const {
   std::vector<AgentId> members;
-  for (const Slot& slot : slots_) {
+  for (const Slot& slot : round_.slots()) {
     if (roster_.nodes().contains(slot.agent)) members.push_back(slot.agent);
   }
   return leader_.next_leaders(candidates(members));
@@ -177,7 +177,7 @@ void Coordinator::on_message(const MessageReceived& event, Effects& out) {
     } else if (leaves != nullptr) {
       claims_.withdraw(event.from);
       let_go(event.from, *leaves, out);
-    } else if (is_of_round(event.message, round_) && !is_news(event.message)) {
+    } else if (is_of_round(event.message, round_.number()) && !is_news(event.message)) {
       claims_.withdraw(event.from);
       out.push_back(
           Drop{event.from, "its state has changed while it waited for its rank: it joins once more with that"});
@@ -237,8 +237,9 @@ void Coordinator::on_peer_port_tried(const PeerPortTried& event, Effects&) {
 // name leads to.
 void Coordinator::on_coordinator_gossiped(const CoordinatorGossiped& event, Effects& out) {
   if (!settings_.counts_votes()) return;
-  const discovery::Duplicate duplicate = discovery::judge_duplicate_job(
-      {identity_.incarnation(), identity_.fence().birth_ms, round_}, {event.incarnation, event.birth_ms, event.round});
+  const discovery::Duplicate duplicate =
+      discovery::judge_duplicate_job({identity_.incarnation(), identity_.fence().birth_ms, round_.number()},
+                                     {event.incarnation, event.birth_ms, event.round});
   if (duplicate == discovery::Duplicate::kGoesOn) return;
   if (duplicate == discovery::Duplicate::kGivesWay || !leader_.may_act()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
@@ -246,12 +247,12 @@ void Coordinator::on_coordinator_gossiped(const CoordinatorGossiped& event, Effe
   stopping_.fails(
       format("a job of this name with more rounds ({}, this one has {}) has its coordinator at {}: "
              "this one ends",
-             *event.round + 1, *round_ + 1, event.where));
+             *event.round + 1, *round_.number() + 1, event.where));
   return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
 }
 
 void Coordinator::on_node_emptied(const NodeEmptied& event, Effects& out) {
-  if (event.incarnation != identity_.incarnation() || event.round != round_) return;
+  if (event.incarnation != identity_.incarnation() || event.round != round_.number()) return;
   Node* node = roster_.find(event.agent);
   if (node == nullptr) return;
   if (node->session && node->member_state() != MemberState::kReady) {
@@ -268,7 +269,7 @@ void Coordinator::on_node_emptied(const NodeEmptied& event, Effects& out) {
 }
 
 void Coordinator::on_node_emptied_in_recovery(const NodeEmptied& event, Effects& out) {
-  if (event.incarnation != identity_.incarnation() || event.round != round_) return;
+  if (event.incarnation != identity_.incarnation() || event.round != round_.number()) return;
   const Node* node = roster_.find(event.agent);
   if (node == nullptr || !node->session) recovery_.is_empty(event.agent);
   on_node_emptied(event, out);
@@ -299,7 +300,7 @@ void Coordinator::on_operator_order(const OperatorOrder& event, Effects& out) {
 
 void Coordinator::on_store_is_open(const StoreIsOpen& message, Node& node, Effects& out) {
   if (!is_current(node, message.round) || node.place.node_rank != 0) return;
-  store_ = message.endpoint;
+  round_.open_store(message.endpoint);
   run_if_ready(out);
 }
 
@@ -411,7 +412,7 @@ void Coordinator::on_check_done(const CheckDone& message, Node& node, Effects& o
 }
 
 void Coordinator::on_round_heard(const RoundHeard& message, Node& node, Effects& out) {
-  if (message.round != round_) return;
+  if (message.round != round_.number()) return;
   leader_.hears(node.agent);
   run_if_ready(out);
 }
@@ -422,7 +423,7 @@ void Coordinator::on_loader_says(const LoaderSays& message, Node& node, Effects&
   const bool leads = node.place.node_rank == 0;
   for (const auto& [agent, other] : roster_.nodes()) {
     if (!other.session || !other.slot || (other.place.node_rank == 0) == leads) continue;
-    out.push_back(Send{*other.session, LoaderTold{*round_, node.place.node_rank, message.word}});
+    out.push_back(Send{*other.session, LoaderTold{*round_.number(), node.place.node_rank, message.word}});
   }
 }
 
@@ -500,7 +501,8 @@ bool Coordinator::can_do_without(const Node& node) const {
 
 // The node is in the last round, and that has this number.
 bool Coordinator::is_current(const Node& node, RoundNumber round) const {
-  return round_ == round && node.member_state() != MemberState::kReady && node.member_state() != MemberState::kLost;
+  return round_.number() == round && node.member_state() != MemberState::kReady &&
+         node.member_state() != MemberState::kLost;
 }
 
 void Coordinator::look_again(std::optional<std::int64_t> when_ms) {

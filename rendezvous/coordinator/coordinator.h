@@ -15,6 +15,7 @@
 #include "rendezvous/coordinator/job_identity.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
+#include "rendezvous/coordinator/last_round.h"
 #include "rendezvous/coordinator/lost_leases.h"
 #include "rendezvous/coordinator/operator_orders.h"
 #include "rendezvous/coordinator/rank_claims.h"
@@ -58,7 +59,9 @@ class Coordinator {
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRecovery, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
-  std::optional<protocol::RoundNumber> round() const { return round_; }  // the last that was formed; empty: none was
+  std::optional<protocol::RoundNumber> round() const {
+    return round_.number();
+  }  // the last that was formed; empty: none was
   const membership::Roster& roster() const { return roster_; }
   bool runs_workers() const { return state_ == State::kRunning; }
   // The job is in kPreparing, and nodes are being checked.
@@ -90,7 +93,9 @@ class Coordinator {
     return leader_.leads_by_votes() && leader_.why_over(now_ms).empty();
   }
   // No node is in the job and no round was formed: the job can be forgotten.
-  bool is_empty() const { return !round_ && !has_result() && !ended() && roster_.size() == 0 && claims_.empty(); }
+  bool is_empty() const {
+    return !round_.has_formed() && !has_result() && !ended() && roster_.size() == 0 && claims_.empty();
+  }
 
  private:
   friend struct JobTable;
@@ -163,7 +168,6 @@ class Coordinator {
   bool settle_claims(Effects& out);
   void admit(protocol::NodeId session, const protocol::NodeJoins& message, Effects& out);
   void came_back(Node& node, const protocol::NodeJoins& message, Effects& out);
-  bool has_round_after(const protocol::JobResult& job_result) const;
   bool begins_recovery(const protocol::NodeJoins& message, Effects& out);
   void take_over_job_result(const protocol::JobResult& job_result, Effects& out);
   void take_over_round(const protocol::AgentFacts& facts, Effects& out);
@@ -243,13 +247,8 @@ class Coordinator {
 
   JobSettings settings_;
   JobBudgets budgets_;
-  std::optional<protocol::RoundNumber> round_;  // the last that was formed
-  protocol::Term formed_in_ = 0;                // the term in which it was formed here; 0: by an earlier coordinator
-  Slots slots_;                                 // of the last round
-  Again again_;                                 // why the previous round ended
+  LastRound round_;
   JobStatistics statistics_;
-  std::optional<protocol::StoreEndpoint> store_;
-  bool has_run_ = false;  // nodes were told to start the workers of the last round
   SleepWatch sleep_;
   FormingWait forming_;
   WaitingNews news_;

@@ -39,32 +39,34 @@ health::CheckRules Coordinator::check_rules() const {
 
 void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-    const Node& node = roster_.at(slots_[rank].agent);
-    out.push_back(Send{*node.session, RunCheck{*round_, check_.phase(), std::move(orders[rank])}});
+    const Node& node = roster_.at(round_.slots()[rank].agent);
+    out.push_back(Send{*node.session, RunCheck{*round_.number(), check_.phase(), std::move(orders[rank])}});
   }
 }
 
 void Coordinator::end_check_phase(Effects& out) {
-  RoundCheck::Orders orders = check_.next_phase(nodes_to_check(slots_, roster_, check_rules()), check_rules(), now_ms_);
+  RoundCheck::Orders orders =
+      check_.next_phase(nodes_to_check(round_.slots(), roster_, check_rules()), check_rules(), now_ms_);
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
-  CheckJudged judged = check_.judge(*round_, nodes_to_check(slots_, roster_, check_rules()), check_rules());
+  CheckJudged judged =
+      check_.judge(*round_.number(), nodes_to_check(round_.slots(), roster_, check_rules()), check_rules());
   const std::vector<health::CheckPlan::Unhealthy> unhealthy = judged.unhealthy;
   out.push_back(std::move(judged));
   if (settings_.check.only) {
-    const std::vector<std::string> flaws = flaws_of(unhealthy, slots_, roster_, out);
+    const std::vector<std::string> flaws = flaws_of(unhealthy, round_.slots(), roster_, out);
     stopping_.job_ends = true;  // the job was started with --check-only
     stopping_.outcome = unhealthy.empty() ? Outcome::kSucceeded : Outcome::kFailed;
     if (!unhealthy.empty()) stopping_.fatal = format("{}: {}", kFoundUnhealthy, some_of(flaws));
     return stop_round(out);
   }
-  for (const Slot& slot : slots_) roster_.at(slot.agent).passed_check = true;
+  for (const Slot& slot : round_.slots()) roster_.at(slot.agent).passed_check = true;
   for (const health::CheckPlan::Unhealthy& found : unhealthy) leave_out(found, out);
   if (stopping_.other.empty()) return run_if_ready(out);
   stop_round(out);
 }
 
 void Coordinator::leave_out(const health::CheckPlan::Unhealthy& found, Effects& out) {
-  Node& node = roster_.at(slots_.at(static_cast<std::size_t>(found.node_rank)).agent);
+  Node& node = roster_.at(round_.slots().at(static_cast<std::size_t>(found.node_rank)).agent);
   UnhealthyNode unhealthy = consequence_of(found, node.name(), check_rules());
   if (!unhealthy.leaves) {
     if (!unhealthy.note.empty()) out.push_back(Note{std::move(unhealthy.note)});

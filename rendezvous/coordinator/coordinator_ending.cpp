@@ -32,7 +32,7 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (member_state == MemberState::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} has disconnected: {}", node.name(), how)});
-    ending_.has_gone(node, slots_, now_ms_ + config_.lease.all_back_ms());
+    ending_.has_gone(node, round_.slots(), now_ms_ + config_.lease.all_back_ms());
     return forget(node);
   }
   Note lost = node_is_lost(node, how);
@@ -74,7 +74,7 @@ void Coordinator::look_at_leases(Effects& out) {
 }
 
 void Coordinator::end(JobResult job_result, Effects& out) {
-  job_result.round = round_.value_or(0);
+  job_result.round = round_.number().value_or(0);
   if (job_result.term == 0) job_result.term = identity_.term();  // else an earlier coordinator has given it
   job_result.restarts_used = budgets_.restarts.used();
   out.push_back(job_has_ended(job_result));
@@ -120,7 +120,7 @@ void Coordinator::host_leaves(const std::string& name, const std::string& text, 
 bool Coordinator::may_go_on_without_host() const {
   if (!another_may_lead()) return false;
   const auto& nodes = roster_.nodes();
-  const bool are_all_here = std::ranges::all_of(slots_, [&](const Slot& slot) {
+  const bool are_all_here = std::ranges::all_of(round_.slots(), [&](const Slot& slot) {
     const auto found = nodes.find(slot.agent);
     return found != nodes.end() && found->second.session.has_value();
   });

@@ -42,9 +42,9 @@ void Coordinator::on_node_evidence(const NodeEvidence& message, Node& node, Effe
 
 void Coordinator::watch_hang(const HangDue&, Effects& out) {
   const HangDesk::Now now = hang_now();
-  if (hang_.round() != round_) {
+  if (hang_.round() != round_.number()) {
     if (hang_.round()) hang_.round_ends(now_ms_);
-    hang_.round_runs(*round_, now, out);
+    hang_.round_runs(*round_.number(), now, out);
   }
   hang_.on_time(now, out);
   const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
@@ -56,7 +56,7 @@ void Coordinator::watch_hang(const HangDue&, Effects& out) {
 // A coordinator that takes the round over goes on from this state. Nodes that have stopped get it, too: they would
 // report the round.
 void Coordinator::spread_state(const Transferred& transferred, Effects& out) {
-  const KeepState keep{*round_, transferred};
+  const KeepState keep{*round_.number(), transferred};
   for (const auto& [agent, node] : roster_.nodes()) {
     if (node.session && node.slot) out.push_back(Send{*node.session, keep});
   }
@@ -100,7 +100,7 @@ void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
 
 // Leaves out the nodes that the coordinator before left out of the round that is taken over. It has noted that.
 void Coordinator::leave_out_as_before(const TransferredHang& hang) {
-  for (const Slot& slot : slots_) {
+  for (const Slot& slot : round_.slots()) {
     Node* node = roster_.find(slot.agent);
     if (node == nullptr || std::ranges::find(hang.out, slot.slot) == hang.out.end()) continue;
     node->unhealthy = "the job hung, and this node is out for that";
@@ -121,7 +121,7 @@ void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
 // In a round that ends for a hang, or has ended for it while the node was away, a process that cannot be ended costs
 // only its node if others are left: one, or, if the node may stay, as many as the job needs.
 bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
-  if (!hang_.ends(*round_) || stopping_.job_ends) return false;
+  if (!hang_.ends(*round_.number()) || stopping_.job_ends) return false;
   const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unhealthy.empty() && entry.second.session;
   });
@@ -133,7 +133,7 @@ void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& o
   node.passed_check = false;
   node.unhealthy = format("the job hung, and this node cannot end its workers: {}", why);
   check_.evict_host(node.identity(), Eviction::kHung);
-  hang_.leave_out(*round_, node.place.node_rank);
+  hang_.leave_out(*round_.number(), node.place.node_rank);
   leave_out_standbys(roster_, node.identity(), node.unhealthy);
   out.push_back(node_is_unhealthy(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
 }

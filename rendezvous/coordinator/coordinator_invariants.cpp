@@ -64,41 +64,41 @@ void Coordinator::check_invariants() const {
   ending_.check_invariants(roster_);
   check_.check_invariants();
   hang_.check_invariants();
-  ELASTIC_CHECK(!hang_.round() || (state_ == State::kRunning && hang_.round() == round_));
+  ELASTIC_CHECK(!hang_.round() || (state_ == State::kRunning && hang_.round() == round_.number()));
   check_ties(roster_, leases_, silence_.due_ms().has_value());
   ELASTIC_CHECK(term() >= config_.term);
   // What exists in which state.
   const bool is_over = state_ == State::kEnding || state_ == State::kEnded;
-  ELASTIC_CHECK(round_ || !is_in_round());
-  ELASTIC_CHECK(round_ || (slots_.empty() && !recovery_.has_begun()));
+  ELASTIC_CHECK(round_.has_formed() || !is_in_round());
+  ELASTIC_CHECK(round_.has_formed() || (round_.slots().empty() && !recovery_.has_begun()));
   ELASTIC_CHECK(ending_.job_result() ? is_over : state_ != State::kEnding);
   ELASTIC_CHECK(recovery_.has_begun() ? is_over || state_ == State::kRecovery : state_ != State::kRecovery);
-  ELASTIC_CHECK(!has_run_ || store_);
+  ELASTIC_CHECK(!round_.has_run() || round_.store());
   ELASTIC_CHECK(is_over || roster_.size() <= limits::kNodesPerJob);
   // A round that was stopped does not run, and one that runs was not stopped.
   const bool is_stopped = stopping_.job_ends || !stopping_.other.empty() || !stopping_.lost.empty();
   switch (state_) {
     case State::kForming:
       ELASTIC_CHECK(in_round(roster_) == 0);
-      ELASTIC_CHECK(round_ || roster_.count(MemberState::kReady) == roster_.size());
+      ELASTIC_CHECK(round_.has_formed() || roster_.count(MemberState::kReady) == roster_.size());
       break;
     case State::kRecovery: ELASTIC_CHECK(!recovery_.stops() || in_round(roster_) == 0); break;
     case State::kPreparing:
-      ELASTIC_CHECK(!is_stopped && !has_run_);
-      check_slots(roster_, slots_);
-      ELASTIC_CHECK(!is_checking() || check_.nodes() == slots_.size());
+      ELASTIC_CHECK(!is_stopped && !round_.has_run());
+      check_slots(roster_, round_.slots());
+      ELASTIC_CHECK(!is_checking() || check_.nodes() == round_.slots().size());
       break;
     case State::kRunning:
       ELASTIC_CHECK(!is_stopped);
       ELASTIC_CHECK(roster_.count(MemberState::kMember) > 0);
-      ELASTIC_CHECK(roster_.count(MemberState::kMember) == running(roster_, slots_));
+      ELASTIC_CHECK(roster_.count(MemberState::kMember) == running(roster_, round_.slots()));
       ELASTIC_CHECK(roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0);
       break;
     case State::kStopping: ELASTIC_CHECK(in_round(roster_) == 0 && stopping(roster_) > 0); break;
     case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
     case State::kEnded:
       // The coordinator has told how the job ends, or has left it to another one, or no node is here.
-      ELASTIC_CHECK(ending_.job_result() || round_ || settings_.counts_votes() || roster_.size() == 0);
+      ELASTIC_CHECK(ending_.job_result() || round_.has_formed() || settings_.counts_votes() || roster_.size() == 0);
       break;
   }
 }

@@ -72,23 +72,23 @@ struct CoordinatorBreaker {
   }
 
   // Slots.
-  static void take_slot_away(Coordinator& job) { job.slots_.pop_back(); }
-  static void give_slot_to_stranger(Coordinator& job) { job.slots_[0].agent = 99; }
-  static void give_slot_to_standby(Coordinator& job) { job.slots_[0].agent = 3; }
-  static void renumber_slot(Coordinator& job) { job.slots_[0].slot = 9; }
+  static void take_slot_away(Coordinator& job) { job.round_.slots_.pop_back(); }
+  static void give_slot_to_stranger(Coordinator& job) { job.round_.slots_[0].agent = 99; }
+  static void give_slot_to_standby(Coordinator& job) { job.round_.slots_[0].agent = 3; }
+  static void renumber_slot(Coordinator& job) { job.round_.slots_[0].slot = 9; }
   static void renumber_slot_and_node(Coordinator& job) {
     renumber_slot(job);
-    job.roster_.at(job.slots_[0].agent).slot = 9;
+    job.roster_.at(job.round_.slots_[0].agent).slot = 9;
   }
   static void misplace(Coordinator& job) { node(job).place.node_rank = 1; }
-  static void slot_before_round(Coordinator& job) { job.slots_.push_back({1, 0, ""}); }
+  static void slot_before_round(Coordinator& job) { job.round_.slots_.push_back({1, 0, ""}); }
   static void stop_standby(Coordinator& job) { job.roster_.move(node(job, 3), MemberState::kStopping); }
   static void let_all_be_done(Coordinator& job) {
     for (const AgentId agent : {1U, 2U}) job.roster_.move(node(job, agent), MemberState::kDone);
   }
 
   // States, and what exists in them.
-  static void forget_round(Coordinator& job) { job.round_.reset(); }
+  static void forget_round(Coordinator& job) { job.round_.number_.reset(); }
   static void give_job_result(Coordinator& job) { job.ending_.job_result_.emplace(); }
   static void forget_job_result(Coordinator& job) { job.ending_.job_result_.reset(); }
   static void hear_before_job_result(Coordinator& job) { job.ending_.heard_.insert(1); }
@@ -96,10 +96,10 @@ struct CoordinatorBreaker {
   static void rebuild(Coordinator& job) { job.recovery_.round_.emplace(); }
   static void forget_recovery(Coordinator& job) { job.recovery_.round_.reset(); }
   static void stop_recovery(Coordinator& job) { job.recovery_.stop(); }
-  static void forget_store(Coordinator& job) { job.store_.reset(); }
+  static void forget_store(Coordinator& job) { job.round_.store_.reset(); }
   static void run_already(Coordinator& job) {
-    job.store_.emplace();
-    job.has_run_ = true;
+    job.round_.store_.emplace();
+    job.round_.has_run_ = true;
   }
   static void end_job(Coordinator& job) { job.stopping_.job_ends = true; }
   static void have_reason_to_stop(Coordinator& job) { job.stopping_.other = "a reason"; }
@@ -236,14 +236,15 @@ TEST_CASE("a round whose rank slots are not those of its members is noticed") {
         "rank == 0 || slots[rank - 1].slot < slots[rank].slot");
   CHECK(noticed(State::kPreparing, Breaker::misplace) == "node.place.node_rank == static_cast<int>(rank)");
   CHECK(noticed(State::kRunning, Breaker::give_slot_to_stranger) ==
-        "roster_.count(MemberState::kMember) == running(roster_, slots_)");
-  CHECK(noticed(State::kForming, Breaker::slot_before_round) == "round_ || (slots_.empty() && !recovery_.has_begun())");
+        "roster_.count(MemberState::kMember) == running(roster_, round_.slots())");
+  CHECK(noticed(State::kForming, Breaker::slot_before_round) ==
+        "round_.has_formed() || (round_.slots().empty() && !recovery_.has_begun())");
 }
 
 TEST_CASE("a node whose member state is not of the job's state is noticed") {
   CHECK(noticed(State::kForming, Breaker::move<MemberState::kMember>) == "in_round(roster_) == 0");
   CHECK(noticed(State::kForming, Breaker::move<MemberState::kStopping>) ==
-        "round_ || roster_.count(MemberState::kReady) == roster_.size()");
+        "round_.has_formed() || roster_.count(MemberState::kReady) == roster_.size()");
   CHECK(noticed(State::kPreparing, Breaker::move<MemberState::kReady>) ==
         "roster.count(MemberState::kMember) == slots.size()");
   CHECK(noticed(State::kRunning, Breaker::move<MemberState::kStopping>) ==
@@ -256,7 +257,7 @@ TEST_CASE("a node whose member state is not of the job's state is noticed") {
 }
 
 TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is noticed") {
-  CHECK(noticed(State::kRunning, Breaker::forget_round) == "round_ || !is_in_round()");
+  CHECK(noticed(State::kRunning, Breaker::forget_round) == "round_.has_formed() || !is_in_round()");
   CHECK(noticed(State::kRunning, Breaker::give_job_result) ==
         "ending_.job_result() ? is_over : state_ != State::kEnding");
   CHECK(noticed(State::kEnding, Breaker::forget_job_result) ==
@@ -268,15 +269,15 @@ TEST_CASE("a coordinator that has what is not of its state, or lacks what is, is
   CHECK(noticed(State::kRunning, Breaker::rebuild) == of_recovery);
   CHECK(noticed(State::kRecovery, Breaker::forget_recovery) == of_recovery);
   CHECK(noticed(State::kRecovery, Breaker::stop_recovery) == "!recovery_.stops() || in_round(roster_) == 0");
-  CHECK(noticed(State::kRunning, Breaker::forget_store) == "!has_run_ || store_");
-  CHECK(noticed(State::kPreparing, Breaker::run_already) == "!is_stopped && !has_run_");
+  CHECK(noticed(State::kRunning, Breaker::forget_store) == "!round_.has_run() || round_.store()");
+  CHECK(noticed(State::kPreparing, Breaker::run_already) == "!is_stopped && !round_.has_run()");
   for (const auto breaks : {Breaker::end_job, Breaker::have_reason_to_stop, Breaker::have_lost}) {
-    CHECK(noticed(State::kPreparing, breaks) == "!is_stopped && !has_run_");
+    CHECK(noticed(State::kPreparing, breaks) == "!is_stopped && !round_.has_run()");
     CHECK(noticed(State::kRunning, breaks) == "!is_stopped");
   }
   CHECK(noticed(State::kRunning, Breaker::fall_below_first_term) == "term() >= config_.term");
   CHECK(noticed(State::kForming, Breaker::end_without_job_result) ==
-        "ending_.job_result() || round_ || settings_.counts_votes() || roster_.size() == 0");
+        "ending_.job_result() || round_.has_formed() || settings_.counts_votes() || roster_.size() == 0");
   CHECK(noticed(State::kRunning, Breaker::miss_too_many) == "gone_.size() <= kGoneKept");
   CHECK(noticed(State::kRunning, Breaker::tell_more_than_came) == "told_arrivals_ <= arrivals");
 }
@@ -286,7 +287,7 @@ TEST_CASE("a check beyond its phases, and what is counted and not there, are not
   CHECK(noticed_in_check(Breaker::time_a_phase) == "phase_ms_.size() == phase_");
   CHECK(noticed_in_check(Breaker::keep_no_results) == "results_.size() == std::min(phase_ + 1, phases_)");
   CHECK(noticed_in_check(Breaker::lose_a_result) == "results_.back().size() == nodes()");
-  CHECK(noticed_in_check(Breaker::check_another_node) == "!is_checking() || check_.nodes() == slots_.size()");
+  CHECK(noticed_in_check(Breaker::check_another_node) == "!is_checking() || check_.nodes() == round_.slots().size()");
   CHECK(noticed_in_check(Breaker::evict_too_many) == "evicted_.size() <= limits::kNodesPerJob");
   for (const auto breaks : {Breaker::count_answer, Breaker::count_all_answers}) {
     CHECK(noticed_in_check(breaks) == "answers_ == answered && answers_ < nodes()");

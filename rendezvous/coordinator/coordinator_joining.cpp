@@ -40,7 +40,8 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
   // not, because its voters were cut off from this coordinator. The nodes follow a coordinator that takes a higher term
   // only if they know by its own agent that it is in the same process.
   const bool leads = config_.own_agent && leader_.is_sole_leader(now_ms_);
-  const JobIdentity::Met met = identity_.meet(event, round_ || recovery_.has_begun(), leads || is_recovering());
+  const JobIdentity::Met met =
+      identity_.meet(event, round_.has_formed() || recovery_.has_begun(), leads || is_recovering());
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
   if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
   if (met == JobIdentity::Met::kJob && tells_result()) {
@@ -82,7 +83,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
     lose(*known, "it lost its connection and has reconnected", out);
   }
   if (!settings_.are_known) take_settings(message);
-  identity_.hear_of_birth(message.facts, round_.has_value());
+  identity_.hear_of_birth(message.facts, round_.has_formed());
   // The host was not known when its node was lost.
   if (recovery_.was_missed(message.facts)) charge(newcomer(message), out);
   if (begins_recovery(message, out)) {
@@ -109,7 +110,7 @@ void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
   budgets_ = budgets_of(settings_);
   hang_.follow(settings_.rules);
-  leader_.follow(settings_.counts_votes(), round_.has_value(), now_ms_);
+  leader_.follow(settings_.counts_votes(), round_.has_formed(), now_ms_);
   forming_.restart_clock(now_ms_);
 }
 
@@ -119,7 +120,7 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
   const bool is_known = roster_.nodes().contains(message.agent);
   const std::string host = newcomer(message).identity();
   const Applicant applicant{.was_in_job = was_in_job,
-                            .comes_back = (is_known && was_in_job && round_ == facts.round) ||
+                            .comes_back = (is_known && was_in_job && round_.number() == facts.round) ||
                                           is_being_taken_over(facts) || is_done_in(*this, facts),
                             .host = record_of(host, check_, budgets_.losses, now_ms_)};
   return refusal(message, applicant, settings_, roster_.size(), tells_result());
@@ -208,12 +209,12 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   if (is_of_round) {
     node.slot = facts.place.node_rank;
     node.place = facts.place;
-    if (!has_slot(slots_, node.agent)) {
-      slots_.push_back({node.agent, *node.slot, node.address});
+    if (!has_slot(round_.slots(), node.agent)) {
+      round_.add({node.agent, *node.slot, node.address});
     }
   } else if (facts.incarnation != 0) {
-    const auto slot = std::ranges::find(slots_, message.agent, &Slot::agent);
-    if (slot != slots_.end()) node.slot = slot->slot;
+    const auto slot = std::ranges::find(round_.slots(), message.agent, &Slot::agent);
+    if (slot != round_.slots().end()) node.slot = slot->slot;
   }
   try_peer_port(node, out);
   if (is_done) {
@@ -239,8 +240,8 @@ void Coordinator::try_peer_port(const Node& node, Effects& out) {
 // The node was in the present round, and has reported the state of its workers.
 void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
-  if (facts.activity == Activity::kIdle || facts.round != round_) {
-    if (facts.round == round_) {
+  if (facts.activity == Activity::kIdle || facts.round != round_.number()) {
+    if (facts.round == round_.number()) {
       stopping_.add_failures(node, facts.failures, settings_.terms.max_nodes > 1);
       if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
     }
@@ -260,19 +261,15 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
 
 // --- A coordinator that takes over a job that runs. ---------------------------------------------------
 
-bool Coordinator::has_round_after(const JobResult& job_result) const {
-  return round_ && (*round_ > job_result.round || formed_in_ > job_result.term);
-}
-
 // Takes over the round or the job result that the agent reports, and returns true, if this coordinator did not know it.
 bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   const AgentFacts& facts = message.facts;
   // A job result is final, however late it arrives, unless the job has begun another round since.
-  const bool is_over = facts.job_result && !tells_result() && !has_round_after(*facts.job_result);
-  const bool may = is_over || (!round_ && !has_result() && !ended()) || is_recovering();
+  const bool is_over = facts.job_result && !tells_result() && !round_.is_after(*facts.job_result);
+  const bool may = is_over || (!round_.has_formed() && !has_result() && !ended()) || is_recovering();
   if (!may || facts.incarnation == 0 || facts.incarnation != identity_.incarnation()) return false;
-  if (!round_ && message.terms != settings_.terms) adopt_terms(message, out);
-  const bool is_new = !facts.job_result && (!round_ || recovery_.is_later(facts));
+  if (!round_.has_formed() && message.terms != settings_.terms) adopt_terms(message, out);
+  const bool is_new = !facts.job_result && (!round_.has_formed() || recovery_.is_later(facts));
   if (facts.job_result) {
     budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.job_result->restarts_used));
   } else if (is_new) {
@@ -303,9 +300,9 @@ void Coordinator::inherit(const Transferred& transferred, Effects& out) {
   budgets_.error_files_wait |= error_files_wait;
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
-  leader_.follow(settings_.counts_votes(), round_.has_value(), now_ms_);
+  leader_.follow(settings_.counts_votes(), round_.has_formed(), now_ms_);
   // The round was ending for a hang. Its nodes are told so, and failures there meanwhile are a consequence.
-  if (hang_.was_ending(*round_) != nullptr)
+  if (hang_.was_ending(*round_.number()) != nullptr)
     stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
   std::vector<Node*> newcomers;
@@ -333,14 +330,14 @@ void Coordinator::take_over_job_result(const JobResult& job_result, Effects& out
     if (node->session) out.push_back(Send{*node->session, job_is_ending()});
     forget(*node);
   }
-  round_ = job_result.round;
+  round_.was_last(job_result.round);
   end(job_result, out);
 }
 
 void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
   out.push_back(Note{format("round {} runs already: taking it over from the reports of its {} nodes", facts.round,
                             facts.place.node_count)});
-  if (round_) {
+  if (round_.has_formed()) {
     // Nodes that reported an older round do not know that it is over.
     std::vector<Node*> older;
     for (auto& [agent, node] : roster_.nodes()) {
@@ -348,17 +345,15 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
       if (node.member_state() != MemberState::kReady) older.push_back(&node);
     }
     for (Node* node : older) {
-      std::string reason = format("its workers belong to round {}, which is over", *round_);
+      std::string reason = format("its workers belong to round {}, which is over", *round_.number());
       if (node->session) {
         out.push_back(Send{*node->session, Rejected{Rejected::Why::kRoundWentOn, std::move(reason), 0}});
       }
       forget(*node);
     }
   }
-  if (!round_) leader_.campaign(now_ms_);
-  round_ = facts.round;
-  formed_in_ = 0;
-  slots_.clear();
+  if (!round_.has_formed()) leader_.campaign(now_ms_);
+  round_.take_over(facts.round);
   stopping_ = {};
   recovery_.begin(facts, config_.lease, now_ms_);
   state_ = State::kRecovery;
@@ -377,8 +372,8 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
 
 void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
   using Kind = Recovery::Decision::Kind;
-  const TransferredHang* const hang = hang_.was_ending(*round_);
-  const Recovery::Decision decision = recovery_.decide({.slots = slots_,
+  const TransferredHang* const hang = hang_.was_ending(*round_.number());
+  const Recovery::Decision decision = recovery_.decide({.slots = round_.slots(),
                                                         .roster = roster_,
                                                         .counts_votes = settings_.counts_votes(),
                                                         .needs_election = !leader_.may_act(),
@@ -396,7 +391,7 @@ void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
     return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
   }
   if (settings_.first_size == 0) settings_.first_size = decision.node_count;
-  std::ranges::sort(slots_, {}, &Slot::slot);
+  round_.sort_slots();
   for (const int rank : decision.missed) {
     const std::string how = "it did not reconnect after the coordinator was lost";
     stopping_.lost.push_back({rank, "", how});
@@ -412,7 +407,8 @@ void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
       stopping_.fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));
     stop_round(out);
   } else if (decision.kind == Kind::kGoesOn) {
-    out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", slots_.size(), *round_)});
+    out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", round_.slots().size(),
+                              *round_.number())});
   } else {
     stop_round(out);
   }

@@ -14,7 +14,7 @@ using membership::MemberState;
 
 void Coordinator::form_if_due(Effects& out) {
   if (!settings_.are_known) return;
-  if (!round_ && roster_.size() == 0 && claims_.empty()) {
+  if (!round_.has_formed() && roster_.size() == 0 && claims_.empty()) {
     // All nodes left before a round was formed: the next node may bring other terms.
     state_ = State::kEnded;
     return;
@@ -29,8 +29,8 @@ void Coordinator::form_if_due(Effects& out) {
   }
   const FormingDecision decision = forming_.decide({.ready = ready,
                                                     .awaited = awaited,
-                                                    .again = round_.has_value(),
-                                                    .previous_size = static_cast<int>(slots_.size())},
+                                                    .again = round_.has_formed(),
+                                                    .previous_size = static_cast<int>(round_.slots().size())},
                                                    rules, now_ms_);
   News news{.here = ready,
             .least = membership::least_size(rules),
@@ -50,7 +50,7 @@ void Coordinator::form_if_due(Effects& out) {
       look_again(decision.look_again_ms);
       return tell_what_is_awaited(std::move(news), out);
     case FormingDecision::Kind::kForm:
-      if (!round_ && now_ms_ < not_before_ms) {
+      if (!round_.has_formed() && now_ms_ < not_before_ms) {
         look_again(not_before_ms);
         news.until_ms = not_before_ms;
         return tell_what_is_awaited(std::move(news), out);
@@ -60,7 +60,7 @@ void Coordinator::form_if_due(Effects& out) {
       return tell_who_stands_by(out);
     case FormingDecision::Kind::kGiveUp: {
       std::string reason = format("{} ({})", decision.reason, settings_.terms.nnodes_text());
-      if (!again_.because.empty()) reason = format("{}; {}", again_.because, reason);
+      if (!round_.again().because.empty()) reason = format("{}; {}", round_.again().because, reason);
       return end({.outcome = Outcome::kFailed, .reason = std::move(reason)}, out);
     }
   }
@@ -77,7 +77,7 @@ void Coordinator::tell_what_is_awaited(News news, Effects& out) {
 }
 
 void Coordinator::tell_who_stands_by(Effects& out) {
-  const int size = static_cast<int>(slots_.size());
+  const int size = static_cast<int>(round_.slots().size());
   const std::string nodes = counted(size, "node");
   const bool is_most = settings_.is_most(size);
   tell_what_is_awaited({.what = is_most ? format("standing by: the job has its maximum of {}", nodes)
@@ -86,41 +86,37 @@ void Coordinator::tell_who_stands_by(Effects& out) {
 }
 
 void Coordinator::form(int size, Effects& out) {
-  const std::vector<RoundMember> members = choose_round(roster_, slots_, size);
+  const std::vector<RoundMember> members = choose_round(roster_, round_.slots(), size);
   for (auto& [agent, node] : roster_.nodes()) {
     if (node.member_state() == MemberState::kReady) node.slot.reset();
   }
-  const bool is_first = !round_;
+  const bool is_first = !round_.has_formed();
   if (is_first && identity_.begins_anew()) {
     out.push_back(
         Note{"a node of an earlier start of the job was here, and has reported no round of it: it begins anew"});
   }
-  round_ = round_ ? *round_ + 1 : 0;
-  formed_in_ = identity_.term();
+  statistics_.round_began(round_.again().cause, round_.has_run());
+  round_.form(identity_.term());
   if (settings_.first_size == 0) settings_.first_size = size;
   std::vector<AgentId> agents;
-  slots_.clear();
   for (const RoundMember& member : members) {
     Node& node = roster_.at(member.agent);
     node.slot = member.slot;
     agents.push_back(member.agent);
-    slots_.push_back({member.agent, member.slot, node.address});
+    round_.add({member.agent, member.slot, node.address});
   }
-  const std::uint64_t digest = membership_digest(identity_.incarnation(), *round_, agents);
+  const std::uint64_t digest = membership_digest(identity_.incarnation(), *round_.number(), agents);
   state_ = State::kPreparing;
   stopping_ = {};
-  store_.reset();
-  statistics_.round_began(again_.cause, has_run_);
-  has_run_ = false;
   news_.round_has_formed();
-  out.push_back(Note{
-      format("round {} has formed with {} {}, world size {}{}", *round_, size, size == 1 ? "node" : "nodes",
-             members.front().place.world_size, again_.because.empty() ? "" : format(", because {}", again_.because)),
-      kRoundFormed});
+  out.push_back(Note{format("round {} has formed with {} {}, world size {}{}", *round_.number(), size,
+                            size == 1 ? "node" : "nodes", members.front().place.world_size,
+                            round_.again().because.empty() ? "" : format(", because {}", round_.again().because)),
+                     kRoundFormed});
   if (is_first) do_without_next_leaders(agents, out);
   const std::string admitted = addresses_of(members, roster_);
   const bool refusal_is_proof = settings_.rules.failover_evidence == JobRules::Evidence::kRefusal;
-  const auto begun = leader_.begin_round({identity_.term(), *round_, digest, size}, candidates(agents));
+  const auto begun = leader_.begin_round({identity_.term(), *round_.number(), digest, size}, candidates(agents));
   const Transferred transferred = state_transfer_.give(identity_.term(), transferred_parts());
   const membership::AgreedPort training_port = membership::agree_on_port(ports_of(members, roster_));
   if (!training_port.why_none.empty()) out.push_back(Note{training_port.why_none, kNoTrainingPort});
@@ -131,14 +127,14 @@ void Coordinator::form(int size, Effects& out) {
     node.leaves_later.reset();
     node.belongs = true;
     roster_.move(node, MemberState::kMember);
-    out.push_back(Send{*node.session, PrepareRound{.round = *round_,
+    out.push_back(Send{*node.session, PrepareRound{.round = *round_.number(),
                                                    .restart_count = budgets_.restarts.used(),
                                                    .max_restarts = budgets_.restarts.limit(),
                                                    .place = node.place,
-                                                   .reason = again_.because,
+                                                   .reason = round_.again().because,
                                                    .losses = budgets_.losses.losses(),
                                                    .membership = digest,
-                                                   .charged = again_.charged,
+                                                   .charged = round_.again().charged,
                                                    .admits = member.place.node_rank == 0 ? admitted : "",
                                                    .fence = identity_.fence(),
                                                    .transferred = transferred,
@@ -154,7 +150,7 @@ void Coordinator::form(int size, Effects& out) {
       if (node.session && node.member_state() == MemberState::kReady) out.push_back(Send{*node.session, *next});
     }
   }
-  send_check_orders(check_.begin(nodes_to_check(slots_, roster_, check_rules()), check_rules(), now_ms_), out);
+  send_check_orders(check_.begin(nodes_to_check(round_.slots(), roster_, check_rules()), check_rules(), now_ms_), out);
 }
 
 // If nodes can connect to no coordinator but this one, no other can be elected, and nothing is gained by needing their
@@ -178,12 +174,13 @@ void Coordinator::do_without_next_leaders(const std::vector<AgentId>& members, E
 }
 
 void Coordinator::run_if_ready(Effects& out) {
-  if (!is_preparing() || !store_) return;
+  if (!is_preparing() || !round_.store()) return;
   if (check_.is_running() || !leader_.run(now_ms_)) return;
   state_ = State::kRunning;
-  has_run_ = true;
+  round_.run();
   for (auto& [agent, node] : roster_.nodes()) {
-    if (node.member_state() == MemberState::kMember) out.push_back(Send{*node.session, RunWorkers{*round_, *store_}});
+    if (node.member_state() == MemberState::kMember)
+      out.push_back(Send{*node.session, RunWorkers{*round_.number(), *round_.store()}});
   }
 }
 
@@ -191,7 +188,7 @@ void Coordinator::scale_up_if_due(Effects& out) {
   const int standby = static_cast<int>(roster_.count(MemberState::kReady));
   if (standby == 0) return;
   // When the workers of one node have succeeded the job is about to end: no round is restarted for newcomers.
-  if (roster_.count(MemberState::kMember) < slots_.size()) return;
+  if (roster_.count(MemberState::kMember) < round_.slots().size()) return;
   const int size = static_cast<int>(roster_.count(MemberState::kMember) + roster_.count(MemberState::kDone));
   const membership::FormingRules rules = settings_.next_round();
   const auto decision =
@@ -217,8 +214,8 @@ void Coordinator::stop_round(Effects& out) {
 
 void Coordinator::tell_to_stop(Node& node, Effects& out) {
   roster_.move(node, MemberState::kStopping);
-  out.push_back(Send{*node.session, StopWorkers{.round = *round_,
-                                                .hangs = hang_.ends(*round_),
+  out.push_back(Send{*node.session, StopWorkers{.round = *round_.number(),
+                                                .hangs = hang_.ends(*round_.number()),
                                                 .aborts = stopping_.aborts.contains(node.agent),
                                                 .dumps = stopping_.dumps}});
 }
@@ -241,7 +238,7 @@ void Coordinator::is_ready(Node& node, Effects& out) {
 void Coordinator::let_go(NodeId session, const NodeLeaves& leaves, Effects& out) {
   JobResult job_result{.outcome = Outcome::kStopped,
                        .reason = why_it_left(leaves),
-                       .round = round_.value_or(0),
+                       .round = round_.number().value_or(0),
                        .term = identity_.term(),
                        .restarts_used = budgets_.restarts.used(),
                        .signal = leaves.signal};
@@ -253,21 +250,21 @@ void Coordinator::let_go(NodeId session, const NodeLeaves& leaves, Effects& out)
 void Coordinator::conclude_round(Effects& out) {
   std::vector<std::string> left = stopping_.left;
   Conclusion ended = conclude(std::exchange(stopping_, {}),
-                              {.all_succeeded = have_all_succeeded(slots_, roster_),
-                               .has_run = has_run_,
+                              {.all_succeeded = have_all_succeeded(round_.slots(), roster_),
+                               .has_run = round_.has_run(),
                                .is_check_only = settings_.check.only,
                                .crash_loop = settings_.rules.crash_loop},
                               budgets_);
   for (status::Failure& failure : ended.counted) {
-    failure.round = round_.value_or(0);
+    failure.round = round_.number().value_or(0);
     statistics_.failed(std::move(failure), now_ms_);
   }
   if (ended.again) {
-    again_ = *std::move(ended.again);
-    statistics_.work_lost(again_.cause, now_ms_);
+    round_.ends_for(*std::move(ended.again));
+    statistics_.work_lost(round_.again().cause, now_ms_);
   }
   if (ended.job_result) return end(*std::move(ended.job_result), out);
-  if (has_run_) {
+  if (round_.has_run()) {
     CheckedAgain again = checked_again(ended.failures, settings_.check);
     again.all = again.all || hang_.suspects_links();
     for (auto& [agent, node] : roster_.nodes()) node.passed_check = node.passed_check && !again.contains(node.slot);

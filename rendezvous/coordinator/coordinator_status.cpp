@@ -89,8 +89,8 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
                   .restarts_charged = budgets_.restarts.used(),
                   .max_restarts = budgets_.restarts.limit(),
                   .node_losses = budgets_.losses.losses(),
-                  .again_because = again_.because};
-  if (round_) job.round = *round_;
+                  .again_because = round_.again().because};
+  if (round_.has_formed()) job.round = *round_.number();
   statistics_.fill_status(job, now_ms);
   for (const auto& [agent, node] : roster_.nodes()) {
     const MemberPlace place = place_of(node, is_in_round() && !is_recovering(), is_checking());
@@ -98,7 +98,7 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
     const bool is_in_round = place != MemberPlace::kWaiting && place != MemberPlace::kStandby;
     if (is_in_round) job.world_size = std::max<std::int64_t>(job.world_size, node.place.world_size);
     std::optional<status::Progress> newest;
-    if (runs_workers() && is_in_round && node.progress && node.progress->round == round_) {
+    if (runs_workers() && is_in_round && node.progress && node.progress->round == round_.number()) {
       const std::int64_t since_ms = std::max<std::int64_t>(now_ms - node.progress_ms, 0);
       newest = progress_of(node.progress->newest, since_ms);
       keep(job.newest, *newest, std::less());
