@@ -99,7 +99,7 @@ class AgentRunner {
   GuardianOrders guardian_;
   process::WorkerTree workers_;
   WorkerSignals signals_;
-  WorkerChannels channels_;
+  WorkerChannels channels_;  // output_ passes on to it what it reads, and nothing once the loop has ended
   WorkerStarter starter_;
   std::optional<SegmentFile> segment_;  // if there may be one
   JobCoordinator coordinator_;

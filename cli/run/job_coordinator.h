@@ -21,7 +21,7 @@ namespace elastic::run {
 class JobCoordinator {
  public:
   struct Handlers {
-    // What becomes of the connection, and what the coordinator says.
+    // What becomes of the connection, what the coordinator says, and the link's timer.
     std::function<void(agent::AgentEvent)> on_event;
     // The coordinator is in this process from now on; called by the constructor for that of a job of one node.
     std::function<void(transport::CoordinatorServer&)> on_hosting;

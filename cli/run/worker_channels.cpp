@@ -1,7 +1,6 @@
 #include "cli/run/worker_channels.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <utility>
 

@@ -32,7 +32,7 @@ namespace elastic::run {
 // progress, the data loader's parameters, expired timers, error files, stacks, and evidence of a hang.
 class WorkerChannels {
  public:
-  // All but `directory` (process::make_job_directory, or empty) outlive it; `on_event` is for the agent.
+  // All but `directory` (process::make_job_directory, or empty) and `on_event`, which is for the agent, outlive it.
   WorkerChannels(net::Loop& loop, net::SideThread& files, const LaunchSettings& settings, const std::string& directory,
                  process::WorkerTree& workers, store::StoreHost& store, const OutputHost& output, JobReporter& reporter,
                  std::function<void(agent::Event)> on_event);
@@ -53,7 +53,7 @@ class WorkerChannels {
   void stop_timers() { file_timers_.end_round(); }
   // TuningHost::rank_failed().
   void rank_failed(protocol::RoundNumber round, std::string_view memory) { tuning_.rank_failed(round, memory); }
-  // No worker is left. `has_failed`: one of them by itself.
+  // No worker is left, or none that the node waits for. `has_failed`: one of them by itself.
   void end_round(bool has_failed);
   // There will be no other round.
   void finish() { tuning_.finish(); }

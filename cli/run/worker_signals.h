@@ -34,7 +34,8 @@ class WorkerSignals {
 
   // A signal has come to the outer process.
   void received(int signal) { pass_on(signal, 0); }
-  // From now on `call` is called, and not `on_signal`, at a signal that ends the job; empty: no more.
+  // From now on `call` is called, and not `on_signal`, at a signal that ends the job, and when
+  // the outer process has died (tell_end()); empty: no more.
   void on_end(std::function<void(int signal)> call) { on_end_ = std::move(call); }
   // Makes that call, with a signal, or with 0 when the outer process has died. False: there is none to be made.
   bool tell_end(int signal) const;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/run/bindings.h"
@@ -15,6 +16,8 @@
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/environment.h"
+#include "src/base/exit_status.h"
+#include "src/base/result.h"
 #include "src/net/loop.h"
 #include "src/process/spawn.h"
 #include "src/process/tree.h"
@@ -40,7 +43,7 @@ class WorkerStarter {
   void give_up();
   // The check's probe has ended.
   void probe_has_ended();
-  // No worker is left. `has_failed`: one of them by itself.
+  // No worker is left, or none that the node waits for. `has_failed`: one of them by itself.
   void round_ended(bool has_failed) { warm_.round_ended(has_failed); }
   // There will be no other round.
   void finish() { warm_.end(); }

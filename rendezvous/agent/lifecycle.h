@@ -196,6 +196,7 @@ class Lifecycle {
   bool is_stopping() const;
   // Processes of a round are being ended, or the node lingers after that.
   bool ends_processes() const { return is_stopping() && !nothing_left_; }
+  // All processes of the round are gone, and the node waits for something else.
   bool lingers() const { return awaits_ == Awaits::kOrder || awaits_ == Awaits::kCrash; }
   NodeWaits::For waits_for() const;
   NodeActivity activity() const;

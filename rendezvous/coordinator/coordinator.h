@@ -59,9 +59,8 @@ class Coordinator {
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRecovery, kPreparing, kRunning, kStopping, kEnding, kEnded };
   State state() const { return state_; }
-  std::optional<protocol::RoundNumber> round() const {
-    return round_.number();
-  }  // the last that was formed; empty: none was
+  // The last that was formed; empty: none was.
+  std::optional<protocol::RoundNumber> round() const { return round_.number(); }
   const membership::Roster& roster() const { return roster_; }
   bool runs_workers() const { return state_ == State::kRunning; }
   // The job is in kPreparing, and nodes are being checked.

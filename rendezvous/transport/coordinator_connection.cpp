@@ -57,8 +57,8 @@ void CoordinatorConnection::connect_to(At at) {
   // Another node's peer port may have redirected to this node, by address.
   is_own_peer_port_ = at.is_own_peer_port || peer_server_.is_at(at.addresses, at.port);
   at.addresses = is_own_peer_port_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
+  way_ = {};  // no way of discovery's
   // The caller does not expect an answer before it returns.
-  way_ = {};
   dialler_.dial_later(std::move(at.addresses), at.port);
 }
 
@@ -168,8 +168,7 @@ void CoordinatorConnection::ask_by_munge(const Target& target, std::unique_ptr<n
 
 // A stale entry may lead to any kind of server. Then this attempt has failed, and the agent goes on looking.
 void CoordinatorConnection::received(std::span<const std::uint8_t> bytes) {
-  const std::string stranger = first_answer_.stranger_in(bytes);
-  if (!stranger.empty()) return in_vain(Tried::kStranger, stranger);
+  if (const auto stranger = first_answer_.stranger_in(bytes)) return in_vain(Tried::kStranger, *stranger);
   handlers_.on_received(bytes);
 }
 

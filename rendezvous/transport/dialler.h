@@ -23,7 +23,7 @@ class Dialler {
   // None has; how the last ones have failed.
   struct Failure {
     std::string problem = {};            // of the last one
-    bool all_refused = false;            // and there was one
+    bool all_refused = false;            // each of them; false where there was none
     bool session_place_refused = false;  // the place of note_session()
   };
   struct Handlers {
@@ -38,7 +38,7 @@ class Dialler {
   void dial_later(std::vector<std::string> addresses, std::uint16_t port);
   // Tries the target that was connected to once more, and then those that were not tried yet.
   void dial_again(const Target& target);
-  // No handler is called any more.
+  // No handler is called any more, until the next dial.
   void stop();
 
   // The last session with the job's coordinator is, or was, here.

@@ -25,7 +25,7 @@ void FirstAnswer::probe_if_silent(const Target& target, std::function<void(std::
   });
 }
 
-std::string FirstAnswer::stranger_in(std::span<const std::uint8_t> bytes) {
+std::optional<std::string> FirstAnswer::stranger_in(std::span<const std::uint8_t> bytes) {
   stop_probing();
   if (!frame_) return {};
   protocol::Bytes rest = bytes;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,9 +24,9 @@ class FirstAnswer {
   // A coordinator answers at once. If nothing has come after a second, a PyTorch store may listen there: it is asked on
   // a connection of its own, and if it answers, `on_store` gets a store's first bytes, by which the session names it.
   void probe_if_silent(const Target& target, std::function<void(std::span<const std::uint8_t>)> on_store);
-  // These bytes have come. Returns who the server is, as a clause, if it was doubted and is no coordinator; else empty.
-  std::string stranger_in(std::span<const std::uint8_t> bytes);
-  // A server that was doubted has sent a whole frame.
+  // These bytes have come. Returns who the server is, as a clause, if it was doubted and is no coordinator.
+  std::optional<std::string> stranger_in(std::span<const std::uint8_t> bytes);
+  // A server that was doubted has sent a frame, and believe() was not called since.
   bool has_come() const { return has_come_; }
   // The server is doubted no more.
   void believe();
