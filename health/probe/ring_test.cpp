@@ -22,7 +22,7 @@ using namespace elastic::health;
 namespace {
 
 constexpr std::int64_t kLong = 60000;
-constexpr RingSettings kSmall = {.bytes = 1 << 15, .repetitions = 3};
+constexpr RingSettings kSmall = {.bytes = 1 << 15, .repetitions = 3, .enough_ms = kLong};
 
 std::pair<UniqueFd, UniqueFd> stream() {
   int ends[2];
