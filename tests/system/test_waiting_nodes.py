@@ -3,6 +3,7 @@
 # ctest: nodes
 
 import os
+import re
 import signal
 import socket
 
@@ -10,6 +11,7 @@ import pytest
 
 from networks import network  # noqa: F401 (a fixture)
 from test_many_nodes import environments, job  # noqa: F401 (a fixture)
+from test_wrong_endpoint import peer, says
 
 AT_EVERY_LEVEL = "--log-level=error"
 
@@ -53,6 +55,40 @@ def test_an_address_that_is_not_this_nodes_is_said_to_be_elsewhere(network, job)
     node.wait_for_line(f"waiting for the coordinator at {there.address}:{job.port} .{elsewhere}", timeout=60)
     result = node.wait()
     assert result.returncode == 1 and elsewhere in result.stderr.splitlines()[-1], result
+
+
+def waits_in_vain(job, why, **options):
+    """A node says so while it waits and in its last words."""
+    node = job.node(AT_EVERY_LEVEL, conf="is_host=0,join_timeout=9", **options)
+    node.wait_for_line(re.escape(f"waiting for the coordinator at {job.host}:{job.port} ({why}"), timeout=60)
+    result = node.wait()
+    assert result.returncode == 1 and why in result.stderr.splitlines()[-1], result
+
+
+def test_a_host_whose_firewall_drops_packets_is_said_not_to_answer(network, job):
+    here, there = network(2)
+    job.host = there.address
+    there.refuse_new_connections(silently=True)
+    waits_in_vain(job, "no answer within 2000 ms", preexec_fn=here.enter)
+
+
+def test_a_host_to_which_no_route_leads_is_said_to_have_none(network, job):
+    here, there = network(2)
+    job.host = there.address
+    here.ip("route", "add", "unreachable", job.host)
+    waits_in_vain(job, "No route to host", preexec_fn=here.enter)
+
+
+def test_a_name_that_stands_for_nothing_is_said_to_be_none(job):
+    job.host = "no-such-host.invalid"
+    waits_in_vain(job, "no such name")
+
+
+def test_a_web_server_is_said_to_be_one_at_once(job):
+    with peer(says(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", after_a_word=True)) as job.port:
+        result = job.node(AT_EVERY_LEVEL, conf="is_host=0,join_timeout=600").wait()
+    it_speaks = f"{job.host}:{job.port}: it speaks HTTP, not elastic-run's agent protocol"
+    assert result.returncode == 1 and result.stderr == f"elastic-run: error: {it_speaks}\n", result
 
 
 def test_a_place_that_accepts_connections_and_sends_nothing_is_said_to_do_so(job):
