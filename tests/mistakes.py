@@ -71,7 +71,7 @@ MISTAKES = {
                 COORDINATOR + "coordinator.cpp",
                 "if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0) conclude_round(out);",
                 "if (roster_.count(MemberState::kStopping) + roster_.count(MemberState::kLeaving) == 0 ||\n"
-                "          (mutant::is('g') && !stopping_.failures.empty())) conclude_round(out);"),
+                "          (mutant::is('g') && !round_.stopping().failures.empty())) conclude_round(out);"),
         Mistake("h", "an entry with a silent place is replaced", DISCOVERY + "entry_search.cpp",
                 "how == Tried::kRefused || how == Tried::kStranger",
                 "how == Tried::kRefused || how == Tried::kStranger || (mutant::is('h') && how == Tried::kSilent)"),

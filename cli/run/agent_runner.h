@@ -7,25 +7,44 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/check_runner.h"
-#include "cli/run/guardian_orders.h"
-#include "cli/run/job_coordinator.h"
-#include "cli/run/job_report.h"
-#include "cli/run/launch_settings.h"
-#include "cli/run/node_telemetry.h"
-#include "cli/run/output_host.h"
-#include "cli/run/segment_file.h"
-#include "cli/run/worker_channels.h"
-#include "cli/run/worker_signals.h"
-#include "cli/run/worker_starter.h"
 #include "rendezvous/agent/agent.h"
-#include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/protocol/messages.h"
-#include "rendezvous/store/store_host.h"
+#include "src/base/waiting.h"
 #include "src/net/loop.h"
+#include "src/process/guardian.h"
 #include "src/process/tree.h"
+#include "src/status/lead.h"
+#include "src/status/snapshot.h"
+
+namespace elastic::health {
+struct Finding;
+}
+namespace elastic::net {
+class SideThread;
+}
+namespace elastic::output {
+class RunDirectory;
+}
+namespace elastic::store {
+class StoreHost;
+}
+namespace elastic::transport {
+class CoordinatorServer;
+}
 
 namespace elastic::run {
+
+class CheckRunner;
+class GuardianOrders;
+class JobCoordinator;
+class JobReporter;
+class NodeTelemetry;
+class OutputHost;
+class SegmentFile;
+class WorkerChannels;
+class WorkerSignals;
+class WorkerStarter;
+struct LaunchSettings;
 
 // Carries out what the agent of this node decides: processes, store, timers, log directories, and the way to the job's
 // coordinator.
@@ -47,28 +66,29 @@ class AgentRunner {
   AgentRunner(net::Loop& loop, const LaunchSettings& settings, net::SideThread& files,
               std::shared_ptr<output::RunDirectory> logs, const std::string& directory, process::SpawnContext context,
               process::GuardianChannel guardian, Handlers handlers);
+  ~AgentRunner();
 
   void begin();
-  JobCoordinator& coordinator() { return coordinator_; }
+  JobCoordinator& coordinator() { return *coordinator_; }
   // The outer process has died.
-  bool guardian_is_lost() const { return guardian_.is_lost(); }
+  bool guardian_is_lost() const;
   // After the agent is done: `call` is called at a signal that ends the job, and with 0 when the outer process has
   // died.
-  void on_signal(std::function<void(int signal)> call) { signals_.on_end(std::move(call)); }
+  void on_signal(std::function<void(int signal)> call);
   status::Node status() const;
   status::Whereabouts whereabouts() const;
   // How workers of this node have failed in its last round.
   const std::vector<protocol::WorkerFailure>& failures() const { return agent_.lifecycle().failures(); }
-  const std::vector<health::Finding>& check_findings() const { return check_.findings(); }
+  const std::vector<health::Finding>& check_findings() const;
   // Makes the failure report, once the agent has finished.
-  JobReporter& reporter() { return reporter_; }
+  JobReporter& reporter() { return *reporter_; }
   // A thread waits for an output file of a worker, that of its loader's parameters, or the segment file.
-  bool files_hang() { return channels_.files_hang() || (segment_ && segment_->hangs()); }
+  bool files_hang();
   // Writes what is left of the workers' output to the console.
-  void flush_output() { output_.flush(); }
-  const NodeTelemetry& telemetry() const { return telemetry_; }
+  void flush_output();
+  const NodeTelemetry& telemetry() const { return *telemetry_; }
   // GuardianOrders::leave().
-  void leave(int status) const { guardian_.leave(status); }
+  void leave(int status) const;
 
  private:
   void on_event(agent::AgentEvent event);
@@ -88,21 +108,21 @@ class AgentRunner {
   const LaunchSettings& settings_;
   Handlers handlers_;
   agent::Agent agent_;
-  NodeTelemetry telemetry_;
+  std::unique_ptr<NodeTelemetry> telemetry_;
   std::deque<agent::AgentEvent> events_;
   bool deciding_ = false;
-  store::StoreHost store_;
-  CheckRunner check_;
-  OutputHost output_;
-  JobReporter reporter_;
+  std::unique_ptr<store::StoreHost> store_;
+  std::unique_ptr<CheckRunner> check_;
+  std::unique_ptr<OutputHost> output_;
+  std::unique_ptr<JobReporter> reporter_;
   net::Timer timer_;
-  GuardianOrders guardian_;
+  std::unique_ptr<GuardianOrders> guardian_;
   process::WorkerTree workers_;
-  WorkerSignals signals_;
-  WorkerChannels channels_;  // output_ passes on to it what it reads, and nothing once the loop has ended
-  WorkerStarter starter_;
-  std::optional<SegmentFile> segment_;  // if there may be one
-  JobCoordinator coordinator_;
+  std::unique_ptr<WorkerSignals> signals_;
+  std::unique_ptr<WorkerChannels> channels_;  // output_ passes on to it what it reads, and nothing after the loop's end
+  std::unique_ptr<WorkerStarter> starter_;
+  std::unique_ptr<SegmentFile> segment_;  // null where there is none
+  std::unique_ptr<JobCoordinator> coordinator_;
 };
 
 }  // namespace elastic::run

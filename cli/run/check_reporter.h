@@ -4,7 +4,7 @@
 #include <string>
 
 #include "health/report/health_report.h"
-#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_events.h"
 #include "src/net/side_thread.h"
 #include "src/output/log_files.h"
 

@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
-#include "rendezvous/protocol/session.h"
+#include "cli/run/job_coordinator.h"
+#include "rendezvous/agent/lifecycle.h"
+#include "rendezvous/agent/link.h"
 #include "src/process/death_notice.h"
 
 namespace elastic::run {
@@ -23,6 +26,14 @@ std::vector<process::SocketAddress> socket_addresses(const std::vector<JobCoordi
 
 }  // namespace
 
+struct GuardianOrders::DeathNotice {
+  protocol::RoundNumber round = 0;
+  std::vector<JobCoordinator::Address> to = {};  // empty: to nobody
+  protocol::Incarnation incarnation = 0;
+  protocol::Term term = 0;
+  bool operator==(const DeathNotice&) const = default;
+};
+
 GuardianOrders::GuardianOrders(net::Loop& loop, process::GuardianChannel guardian, std::string job, Handlers handlers)
     : job_(std::move(job)),
       pid_(getppid()),
@@ -32,9 +43,11 @@ GuardianOrders::GuardianOrders(net::Loop& loop, process::GuardianChannel guardia
                    on_lost(pid_);
                  }}) {}
 
+GuardianOrders::~GuardianOrders() = default;
+
 void GuardianOrders::begin_round(protocol::RoundNumber round, const agent::Link& link,
                                  const JobCoordinator& coordinator) {
-  death_notice_ = {.round = round};
+  death_notice_ = std::make_unique<DeathNotice>(DeathNotice{.round = round});
   renew_death_notice(link, coordinator);
 }
 
@@ -59,7 +72,7 @@ void GuardianOrders::renew_death_notice(const agent::Link& link, const JobCoordi
                          .to = coordinator.listeners(link),
                          .incarnation = link.own_incarnation(),
                          .term = link.term()};
-  if (word == std::exchange(death_notice_, word)) return;
+  if (word == std::exchange(*death_notice_, word)) return;
   death_notice_bytes_ =
       protocol::node_is_empty_frame({job_, link.agent(), word.incarnation, word.term}, word.round, link.secret());
   guardian_.set_death_notice(socket_addresses(word.to), death_notice_bytes_);

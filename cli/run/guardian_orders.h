@@ -4,18 +4,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "cli/run/job_coordinator.h"
-#include "rendezvous/agent/lifecycle.h"
-#include "rendezvous/agent/link.h"
 #include "rendezvous/protocol/messages.h"
+#include "rendezvous/protocol/session.h"
 #include "src/net/loop.h"
 #include "src/process/guardian.h"
 
+namespace elastic::agent {
+class Lifecycle;
+class Link;
+}  // namespace elastic::agent
+
 namespace elastic::run {
+
+class JobCoordinator;
 
 // What the guardian is told of this node's rounds, so that it can act where this process cannot: it kills workers whose
 // lease is over, and once a killed launcher's workers are gone it tells the coordinator so.
@@ -27,6 +32,7 @@ class GuardianOrders {
   };
   // `job`: its --rdzv-id.
   GuardianOrders(net::Loop& loop, process::GuardianChannel guardian, std::string job, Handlers handlers);
+  ~GuardianOrders();
 
   // process::GuardianLink::descriptor().
   int descriptor() const { return guardian_.descriptor(); }
@@ -51,20 +57,14 @@ class GuardianOrders {
   void renew_lease(const agent::Lifecycle& lifecycle, const agent::Link& link);
   void renew_death_notice(const agent::Link& link, const JobCoordinator& coordinator);
 
-  // What the guardian sends when the launcher was killed while the workers of this round run.
-  struct DeathNotice {
-    protocol::RoundNumber round = 0;
-    std::vector<JobCoordinator::Address> to = {};  // empty: to nobody
-    protocol::Incarnation incarnation = 0;
-    protocol::Term term = 0;
-    bool operator==(const DeathNotice&) const = default;
-  };
+  // What the guardian sends when the launcher was killed while the workers of a round run.
+  struct DeathNotice;
 
   std::string job_;
   pid_t pid_;  // of the guardian
   bool is_lost_ = false;
   std::optional<std::int64_t> lease_ms_;
-  std::optional<DeathNotice> death_notice_;
+  std::unique_ptr<DeathNotice> death_notice_;
   protocol::ByteString death_notice_bytes_;
   process::GuardianLink guardian_;
 };

@@ -1,9 +1,11 @@
 #include "cli/run/job_coordinator.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
+#include "cli/run/launch_settings.h"
+#include "rendezvous/transport/coordinator_connection.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/random_nonce.h"
 #include "src/base/address.h"
 #include "src/base/text.h"
@@ -49,6 +51,24 @@ JobCoordinator::JobCoordinator(net::Loop& loop, const LaunchSettings& settings, 
           .on_hopeless = [this](std::string why) { on_event_(agent::GivenUp{std::move(why)}); }},
       settings.rendezvous.store_at_endpoint ? std::move(handlers.to_store) : nullptr);
 }
+
+JobCoordinator::~JobCoordinator() = default;
+
+bool JobCoordinator::is_own_over(const agent::Link& link) const {
+  return link.votes_for_own() && server() != nullptr && !server()->serves(job_);
+}
+
+bool JobCoordinator::is_hosted_here() const { return own_ != nullptr || connection_->hosts(); }
+
+transport::CoordinatorServer* JobCoordinator::server() const { return connection_ ? connection_->server() : nullptr; }
+
+void JobCoordinator::withdraw(std::function<void()> done) { connection_->withdraw(std::move(done)); }
+
+discovery::EndpointAdvice JobCoordinator::advice() const {
+  return connection_ ? connection_->advice() : discovery::EndpointAdvice();
+}
+
+bool JobCoordinator::discovery_hangs() const { return connection_ && connection_->hangs(); }
 
 void JobCoordinator::perform(const agent::Link::Connect& effect, const agent::Link& link) {
   if (own_) {

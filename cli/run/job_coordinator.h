@@ -4,17 +4,24 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "cli/run/launch_settings.h"
 #include "rendezvous/agent/agent.h"
-#include "rendezvous/transport/coordinator_connection.h"
-#include "rendezvous/transport/coordinator_server.h"
+#include "rendezvous/discovery/hosting.h"
 #include "src/net/loop.h"
+#include "src/net/tcp.h"
 #include "src/status/lead.h"
 
+namespace elastic::transport {
+class CoordinatorConnection;
+class CoordinatorServer;
+}  // namespace elastic::transport
+
 namespace elastic::run {
+
+struct LaunchSettings;
 
 // The job's coordinator as this node's agent reaches it: in this process where the job has one node, over the network
 // otherwise; then it may be hosted by this process, too.
@@ -28,10 +35,11 @@ class JobCoordinator {
     // This node's peer port is open, at which it can come to host the coordinator.
     std::function<void(transport::CoordinatorServer&)> on_peer_server;
     // Gets connections to the worker store where the store has the coordinator's port.
-    transport::CoordinatorConnection::ToStore to_store;
+    std::function<void(std::unique_ptr<net::Stream>, std::span<const std::uint8_t>)> to_store;
   };
   // `settings` outlive it. `own` is the agent of this node.
   JobCoordinator(net::Loop& loop, const LaunchSettings& settings, protocol::AgentId own, Handlers handlers);
+  ~JobCoordinator();
 
   // What the agent's `link` wants done.
   void perform(const agent::Link::Connect& effect, const agent::Link& link);
@@ -43,9 +51,7 @@ class JobCoordinator {
   void renew_peer_facts(const agent::Link& link, std::int64_t now_ms);
 
   // The agent votes for a coordinator in this process that is no more.
-  bool is_own_over(const agent::Link& link) const {
-    return link.votes_for_own() && server() != nullptr && !server()->serves(job_);
-  }
+  bool is_own_over(const agent::Link& link) const;
 
   // Where the coordinator was reached last; none if it is in this process.
   struct Address {
@@ -59,15 +65,15 @@ class JobCoordinator {
   // The addresses that are told when this process has ended: the coordinator's, or the next leaders' if it ends, too.
   std::vector<Address> listeners(const agent::Link& link) const;
   // The coordinator is in this process.
-  bool is_hosted_here() const { return own_ != nullptr || connection_->hosts(); }
+  bool is_hosted_here() const;
   // The coordinator in this process that other nodes connect to; null if there is none.
-  transport::CoordinatorServer* server() const { return connection_ ? connection_->server() : nullptr; }
+  transport::CoordinatorServer* server() const;
   // Takes back what leads other nodes to server(); `done` is called when that has been tried.
-  void withdraw(std::function<void()> done) { connection_->withdraw(std::move(done)); }
+  void withdraw(std::function<void()> done);
   // See CoordinatorConnection.
-  discovery::EndpointAdvice advice() const { return connection_ ? connection_->advice() : discovery::EndpointAdvice(); }
+  discovery::EndpointAdvice advice() const;
   // The endpoint or the file of discovery does not answer, and keeps this process from ending.
-  bool discovery_hangs() const { return connection_ && connection_->hangs(); }
+  bool discovery_hangs() const;
 
  private:
   void remember(std::optional<Address> elsewhere);

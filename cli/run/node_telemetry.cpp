@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cli/run/launch_settings.h"
 #include "cli/run/log_writer.h"
 #include "cli/run/part_settings.h"
 #include "src/base/log.h"

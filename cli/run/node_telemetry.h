@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/launch_settings.h"
 #include "rendezvous/agent/agent.h"
 #include "rendezvous/events/node_event_log.h"
 #include "rendezvous/events/torch_events.h"
@@ -15,6 +14,8 @@
 #include "src/status/snapshot.h"
 
 namespace elastic::run {
+
+struct LaunchSettings;
 
 // Tells those who watch what happens on this node: writes the event log, prints torchelastic's events if they are
 // wanted, and counts workers for the status.

@@ -1,5 +1,9 @@
 #include "cli/run/part_settings.h"
 
+#include "cli/run/check_runner.h"
+#include "cli/run/evidence_order.h"
+#include "cli/run/job_report.h"
+#include "cli/run/launch_settings.h"
 #include "health/probe/probe_process.h"
 #include "rendezvous/membership/training_port.h"
 #include "rendezvous/transport/rendezvous_settings.h"

@@ -2,15 +2,17 @@
 
 #include <memory>
 
-#include "cli/run/check_runner.h"
-#include "cli/run/evidence_order.h"
-#include "cli/run/job_report.h"
-#include "cli/run/launch_settings.h"
 #include "cli/run/on_event.h"
 #include "rendezvous/events/node_event_log.h"
+#include "rendezvous/protocol/messages.h"
 
 // The settings of each part of a launcher, composed of those of the launch.
 namespace elastic::run {
+
+struct CheckRunnerSettings;
+struct EvidenceSettings;
+struct LaunchSettings;
+struct ReportSettings;
 
 CheckRunnerSettings check_settings(const LaunchSettings& settings);
 EvidenceSettings evidence_settings(const LaunchSettings& settings);

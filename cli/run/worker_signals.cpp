@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cli/run/launch_settings.h"
+#include "cli/run/node_telemetry.h"
+#include "rendezvous/agent/lifecycle.h"
+
 namespace elastic::run {
 
 WorkerSignals::WorkerSignals(net::Loop& loop, const LaunchSettings& settings, process::WorkerTree& workers,

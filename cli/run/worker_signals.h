@@ -5,16 +5,20 @@
 #include <functional>
 #include <utility>
 
-#include "cli/run/launch_settings.h"
-#include "cli/run/node_telemetry.h"
-#include "rendezvous/agent/lifecycle.h"
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/agent/shared_signals.h"
 #include "src/net/loop.h"
 #include "src/process/signal_source.h"
 #include "src/process/tree.h"
 
+namespace elastic::agent {
+class Lifecycle;
+}
+
 namespace elastic::run {
+
+class NodeTelemetry;
+struct LaunchSettings;
 
 // The signals between this process and its workers: those that the agent wants them to get, and those that they send
 // to it, as they would to torchrun.

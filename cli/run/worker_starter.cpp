@@ -3,6 +3,11 @@
 #include <cstdint>
 #include <utility>
 
+#include "cli/run/check_runner.h"
+#include "cli/run/job_report.h"
+#include "cli/run/launch_settings.h"
+#include "cli/run/output_host.h"
+#include "cli/run/worker_channels.h"
 #include "cli/run/worker_environment.h"
 #include "cli/run/wrap.h"
 #include "rendezvous/protocol/fence.h"

@@ -8,11 +8,6 @@
 #include <vector>
 
 #include "cli/run/bindings.h"
-#include "cli/run/check_runner.h"
-#include "cli/run/job_report.h"
-#include "cli/run/launch_settings.h"
-#include "cli/run/output_host.h"
-#include "cli/run/worker_channels.h"
 #include "rendezvous/agent/lifecycle_events.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/environment.h"
@@ -25,6 +20,12 @@
 #include "src/warm/warm_workers.h"
 
 namespace elastic::run {
+
+class CheckRunner;
+class JobReporter;
+class OutputHost;
+class WorkerChannels;
+struct LaunchSettings;
 
 // Starts the workers of a round, fresh ones or those that wait warm, once the GPUs are free.
 class WorkerStarter {

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "rendezvous/coordinator/coordinator_notes.h"
+#include "rendezvous/coordinator/hang_desk.h"
 #include "rendezvous/coordinator/job_table.h"
+#include "rendezvous/coordinator/transferred_state.h"
 #include "rendezvous/discovery/duplicate_job.h"
 #include "rendezvous/protocol/limits.h"
 #include "src/base/signals.h"
@@ -59,23 +61,27 @@ Coordinator::Coordinator(CoordinatorConfig config, std::unique_ptr<health::Check
                  .least_birth_ms = config.least_birth_ms}),
       leader_(config.lease, config.own_agent, config.own_process),
       check_(std::move(check)),
-      now_ms_(config.now_ms),
+      clock_(config.now_ms),
       statistics_(config.now_ms),
-      sleep_(config.now_ms),
-      forming_(config.now_ms),
-      silence_(config.lease),
-      hang_(config.random) {}
+      forming_(config.now_ms, config.now_ms + config.lease.all_back_ms()),
+      state_transfer_(std::make_unique<StateTransfer>()),
+      loss_watch_(config.lease),
+      hang_(std::make_unique<HangDesk>(config.random)) {}
+
+Coordinator::Coordinator(Coordinator&&) noexcept = default;
+
+Coordinator::~Coordinator() = default;
 
 Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   Effects out;
-  now_ms_ = std::max(now_ms_, now_ms);
+  clock_.event_comes(now_ms);
   if (ended()) return out;
   // The leader lease may have ended while this process did not run. A job result is final: telling it needs no vote.
-  if (const std::string why = has_result() ? "" : leader_.why_over(now_ms_); !why.empty()) {
+  if (const std::string why = has_result() ? "" : leader_.why_over(clock_.now_ms()); !why.empty()) {
     resign(why, out);
     return out;
   }
-  sleep_.event_comes(now_ms_, std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
+  clock_.notice_sleep(std::holds_alternative<TimePassed>(event) ? next_deadline_ms() : std::nullopt);
   std::visit([&](const auto& known) { run_cell_of(known, out); }, event);
   const bool renews = std::holds_alternative<KeepAliveReceived>(event) ||
                       (std::holds_alternative<LeaseAckReceived>(event) && leader_.may_act());
@@ -85,10 +91,10 @@ Effects Coordinator::on_event(const Event& event, std::int64_t now_ms) {
   if (!changes_nothing) decide(out);
   ended() ? end_watch(HangDue{}, out) : run_cell_of(HangDue{}, out);
   const bool grants = std::holds_alternative<KeepAliveReceived>(event) || std::holds_alternative<Introduced>(event);
-  if (grants || granted_leases != grants_leases()) leader_.grant(now_ms_);
+  if (grants || granted_leases != grants_leases()) leader_.grant(clock_.now_ms());
   if (!granted_leases && grants_leases()) answer_all(out);
   if (const auto* kept = std::get_if<KeepAliveReceived>(&event)) answer_keep_alive(kept->from, out);
-  statistics_.enter(phase_of(state_, is_checking()), now_ms_);
+  statistics_.enter(phase_of(state_, is_checking()), clock_.now_ms());
   if (!changes_nothing && roster_.check_is_due()) check_invariants();
   return out;
 }
@@ -105,8 +111,8 @@ bool Coordinator::is_in_round() const { return JobTable::kInRound.has(state_); }
 std::optional<std::int64_t> Coordinator::next_deadline_ms() const {
   if (ended()) return {};
   std::optional<std::int64_t> next;
-  for (const auto due_ms : {silence_.due_ms(), look_again_ms_, leases_.next_ms(), claims_.deadline_ms(),
-                            leader_.look_again_ms(now_ms_), hang_.next_ms()}) {
+  for (const auto due_ms : {loss_watch_.next_ms(), clock_.look_again_ms(), claims_.deadline_ms(),
+                            leader_.look_again_ms(clock_.now_ms()), hang_->next_ms()}) {
     if (due_ms && (!next || *due_ms < *next)) next = due_ms;
   }
   return next;
@@ -184,12 +190,12 @@ void Coordinator::on_message(const MessageReceived& event, Effects& out) {
     }
     return;
   }
-  node->is_heard(now_ms_);
+  node->is_heard(clock_.now_ms());
   std::visit([&](const auto& known) { run_cell_of(known, *node, out); }, event.message);
 }
 
 void Coordinator::on_keep_alive(const KeepAliveReceived& event, Effects&) {
-  if (Node* node = roster_.of_session(event.from)) node->is_heard(now_ms_);
+  if (Node* node = roster_.of_session(event.from)) node->is_heard(clock_.now_ms());
 }
 
 void Coordinator::on_session_ended(const SessionEnded& event, Effects& out) {
@@ -200,19 +206,19 @@ void Coordinator::on_session_ended(const SessionEnded& event, Effects& out) {
 void Coordinator::on_lease_ack(const LeaseAckReceived& event, Effects& out) {
   const Node* node = roster_.of_session(event.from);
   if (node == nullptr) return;
-  leader_.acknowledges(node->agent, event.voter_state, event.since_ms, now_ms_);
+  leader_.acknowledges(node->agent, event.voter_state, event.since_ms, clock_.now_ms());
   run_if_ready(out);
 }
 
 void Coordinator::on_own_agent_ended(const OwnAgentEnded&, Effects& out) {
-  if (config_.own_agent) leader_.died(*config_.own_agent, now_ms_);
+  if (config_.own_agent) leader_.died(*config_.own_agent, clock_.now_ms());
   run_if_ready(out);
 }
 
 // After a split vote one of two candidates is to resign at once, so that its voters find the other. It is the one of
 // the lower term: each may have the vote of the other's node, and both must not resign.
 void Coordinator::on_own_agent_elsewhere(const OwnAgentElsewhere& event, Effects& out) {
-  if (event.term > identity_.term() && leader_.lacks_votes(now_ms_))
+  if (event.term > identity_.term() && leader_.lacks_votes(clock_.now_ms()))
     resign("the agent of its own node has found another one", out);
 }
 
@@ -244,11 +250,11 @@ void Coordinator::on_coordinator_gossiped(const CoordinatorGossiped& event, Effe
   if (duplicate == discovery::Duplicate::kGivesWay || !leader_.may_act()) {
     return resign(format("the job already has a coordinator at {}", event.where), out);
   }
-  stopping_.fails(
+  round_.stopping().fails(
       format("a job of this name with more rounds ({}, this one has {}) has its coordinator at {}: "
              "this one ends",
              *event.round + 1, *round_.number() + 1, event.where));
-  return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
+  return is_in_round() ? stop_round(out) : end(round_.stopping().job_result(), out);
 }
 
 void Coordinator::on_node_emptied(const NodeEmptied& event, Effects& out) {
@@ -264,7 +270,7 @@ void Coordinator::on_node_emptied(const NodeEmptied& event, Effects& out) {
   }
   if (node == nullptr || node->member_state() != MemberState::kLost) return;
   out.push_back(Note{format("the guardian of {} reports that no process of the round is left", node->name())});
-  leader_.died(event.agent, now_ms_);
+  leader_.died(event.agent, clock_.now_ms());
   forget(*node);
 }
 
@@ -276,9 +282,9 @@ void Coordinator::on_node_emptied_in_recovery(const NodeEmptied& event, Effects&
 }
 
 void Coordinator::on_time_passed(const TimePassed&, Effects& out) {
-  for (const AgentId agent : silence_.silent_agents(roster_, now_ms_)) {
+  for (const AgentId agent : loss_watch_.silent_agents(roster_, clock_.now_ms())) {
     Node& node = roster_.at(agent);
-    const std::string how = format("it sent nothing for {} ms", now_ms_ - node.last_heard_ms);
+    const std::string how = format("it sent nothing for {} ms", clock_.now_ms() - node.last_heard_ms);
     out.push_back(Drop{*node.session, how});
     lose(node, how, out);
   }
@@ -294,8 +300,8 @@ void Coordinator::on_operator_order(const OperatorOrder& event, Effects& out) {
   out.push_back(std::move(ruling.answer));
   if (ruling.leaves) out.push_back(Send{*roster_.at(*ruling.leaves).session, LeaveJob{event.from}});
   if (!ruling.stops) return;
-  stopping_.operator_stops();
-  return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
+  round_.stopping().operator_stops();
+  return is_in_round() ? stop_round(out) : end(round_.stopping().job_result(), out);
 }
 
 void Coordinator::on_store_is_open(const StoreIsOpen& message, Node& node, Effects& out) {
@@ -308,13 +314,13 @@ void Coordinator::on_worker_failed(const WorkerFailed& message, Node& node, Effe
   if (!is_current(node, message.round)) return;
   // No restart is charged yet: the worker may have failed because a node died, which is not known here so far. It may
   // even end well.
-  stopping_.worker_failed |= !message.is_uncertain;
-  if (message.is_uncertain && !recovery_.stops()) stopping_.stopped_for = message.failure.rank;
+  round_.stopping().worker_failed |= !message.is_uncertain;
+  if (message.is_uncertain && !recovery_.stops()) round_.stopping().stopped_for = message.failure.rank;
   stop_round(out);
 }
 
 void Coordinator::on_worker_failed_stopping(const WorkerFailed& message, Node& node, Effects&) {
-  if (is_current(node, message.round)) stopping_.worker_failed |= !message.is_uncertain;
+  if (is_current(node, message.round)) round_.stopping().worker_failed |= !message.is_uncertain;
 }
 
 void Coordinator::on_workers_succeeded(const WorkersSucceeded& message, Node& node, Effects&) {
@@ -330,14 +336,14 @@ std::string Coordinator::why_it_cannot(const Node& node, const std::string& reas
 
 void Coordinator::note_that_it_stays(const NodeCannotRun& message, Node& node, Effects& out) {
   if (!message.may_stay || !is_current(node, message.round)) return;
-  if (!node.unhealthy.empty() || stopping_.job_ends) return;
+  if (!node.unhealthy.empty() || round_.stopping().job_ends) return;
   out.push_back(Note{format("{} stays, since the job cannot do without it: {}", node.name(), message.reason)});
 }
 
 void Coordinator::on_node_cannot_run(const NodeCannotRun& message, Node& node, Effects& out) {
   if (message.may_stay) return note_that_it_stays(message, node, out);
   if (!is_current(node, message.round)) return;
-  stopping_.fails(why_it_cannot(node, message.reason));
+  round_.stopping().fails(why_it_cannot(node, message.reason));
   stop_round(out);
 }
 
@@ -359,10 +365,10 @@ void Coordinator::on_node_stopped(const NodeStopped& message, Node& node, Effect
   if (!is_current(node, message.round)) return;
   const bool is_to_stop = node.member_state() != MemberState::kMember && node.member_state() != MemberState::kDone;
   if (!is_to_stop && !node.leaves_later) return;
-  stopping_.add_failures(node, message.failures, settings_.terms.max_nodes > 1);
-  if (message.false_alarm) stopping_.false_alarm = message.false_alarm;
+  round_.stopping().add_failures(node, message.failures, settings_.terms.max_nodes > 1);
+  if (message.false_alarm) round_.stopping().false_alarm = message.false_alarm;
   node.training_ports = message.training_ports;
-  if (message.crash) stopping_.crashes.emplace_back(node.place.node_rank, *message.crash);
+  if (message.crash) round_.stopping().crashes.emplace_back(node.place.node_rank, *message.crash);
   has_stopped(node, out);
 }
 
@@ -389,8 +395,8 @@ void Coordinator::on_node_leaves(const NodeLeaves& message, Node& node, Effects&
   node.leaves = message;
   if (can_do_without(node)) return roster_.move(node, MemberState::kLeaving);
   // A node that is not in the round is no reason to end it.
-  if (node.slot || !is_in_round()) stopping_.left.push_back(text);
-  news_.has_gone(node.agent, text, now_ms_);
+  if (node.slot || !is_in_round()) round_.stopping().left.push_back(text);
+  news_.has_gone(node.agent, text, clock_.now_ms());
   const bool has_nothing = node.member_state() == MemberState::kReady;
   roster_.move(node, MemberState::kLeaving);
   if (has_nothing) return has_stopped(node, out);
@@ -434,7 +440,7 @@ void Coordinator::on_job_result_heard(const JobResultHeard& message, Node& node,
 // --- Decisions after each event. -------------------------------------------------------------------
 
 void Coordinator::decide(Effects& out) {
-  look_again_ms_.reset();
+  clock_.wait_for_nothing();
   count_votes(out);
   look_at_leases(out);
   settle_claims(out);
@@ -461,11 +467,11 @@ void Coordinator::count_votes(Effects& out) {
   if (leader_.may_act()) return;
   const bool has_voters = std::ranges::any_of(
       roster_.nodes(), [](const auto& entry) { return entry.second.session && entry.second.belongs; });
-  const election::Leader::Count count = leader_.count_votes(has_voters, now_ms_);
+  const election::Leader::Count count = leader_.count_votes(has_voters, clock_.now_ms());
   if (count.asks) ask_for_votes(out);
   if (!count.others_may_run_until_ms) return;
   out.push_back(Note{"enough nodes of the last round support this coordinator: it acts from now on"});
-  recovery_.elected(*count.others_may_run_until_ms, now_ms_);
+  recovery_.elected(*count.others_may_run_until_ms, clock_.now_ms());
   take_leaves(out);
 }
 
@@ -505,12 +511,8 @@ bool Coordinator::is_current(const Node& node, RoundNumber round) const {
          node.member_state() != MemberState::kLost;
 }
 
-void Coordinator::look_again(std::optional<std::int64_t> when_ms) {
-  if (when_ms && (!look_again_ms_ || *when_ms < *look_again_ms_)) look_again_ms_ = when_ms;
-}
-
 TransferredParts Coordinator::transferred_parts() {
-  return {settings_, budgets_, check_, hang_, now_ms_, config_.unix_ms(now_ms_)};
+  return {settings_, check_, *hang_, clock_.now_ms(), config_.unix_ms(clock_.now_ms())};
 }
 
 }  // namespace elastic::coordinator

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,23 +10,20 @@
 
 #include "health/check/check_plan.h"
 #include "rendezvous/coordinator/coordinator_events.h"
+#include "rendezvous/coordinator/event_clock.h"
 #include "rendezvous/coordinator/forming_wait.h"
-#include "rendezvous/coordinator/hang_desk.h"
 #include "rendezvous/coordinator/job_ending.h"
 #include "rendezvous/coordinator/job_identity.h"
 #include "rendezvous/coordinator/job_settings.h"
 #include "rendezvous/coordinator/job_statistics.h"
 #include "rendezvous/coordinator/last_round.h"
-#include "rendezvous/coordinator/lost_leases.h"
+#include "rendezvous/coordinator/loss_watch.h"
 #include "rendezvous/coordinator/operator_orders.h"
 #include "rendezvous/coordinator/rank_claims.h"
 #include "rendezvous/coordinator/recovery.h"
 #include "rendezvous/coordinator/round_check.h"
 #include "rendezvous/coordinator/round_slots.h"
 #include "rendezvous/coordinator/round_stop.h"
-#include "rendezvous/coordinator/silence_watch.h"
-#include "rendezvous/coordinator/sleep_watch.h"
-#include "rendezvous/coordinator/transferred_state.h"
 #include "rendezvous/coordinator/waiting_news.h"
 #include "rendezvous/election/leader.h"
 #include "rendezvous/membership/roster.h"
@@ -34,11 +32,20 @@
 
 namespace elastic::coordinator {
 
+class HangDesk;
+class StateTransfer;
+struct HangEnd;
+struct HangNow;
+struct TransferredHang;
+struct TransferredParts;
+
 // Decides for the whole job: who is in a round, when it stops, whether it is restarted, how the job ends. job_table.h
 // has its states, and what it does on each event in each of them.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorConfig config, std::unique_ptr<health::CheckPlan> check = health::no_check());
+  Coordinator(Coordinator&&) noexcept;
+  ~Coordinator();
 
   // Messages about an older round than the present one change nothing.
   Effects on_event(const Event& event, std::int64_t now_ms);
@@ -52,9 +59,9 @@ class Coordinator {
   protocol::Fence fence() const { return identity_.fence(); }
   bool ended() const { return state_ == State::kEnded; }
   // The job has its result, or gets it when its round has stopped.
-  bool is_ending() const { return tells_result() || stopping_.job_ends; }
+  bool is_ending() const { return tells_result() || round_.stopping().job_ends; }
   // The coordinator has resigned because its process leaves: no other coordinator of the job may begin here.
-  bool has_transferred_leadership() const { return has_transferred_leadership_; }
+  bool has_transferred_leadership() const { return ending_.is_left_to_next_leader(); }
   // How the job ended, once it has; without a job result if another coordinator took the job over.
   const JobEnding& ending() const { return ending_; }
   enum class State : std::uint8_t { kForming, kRecovery, kPreparing, kRunning, kStopping, kEnding, kEnded };
@@ -71,7 +78,7 @@ class Coordinator {
   // Nodes may keep their workers running: this coordinator may go on with their round.
   bool grants_leases() const { return recovery_.grants_leases(); }
   const election::Leader& leader() const { return leader_; }  // for tests
-  const HangDesk& hang() const { return hang_; }
+  const HangDesk& hang() const { return *hang_; }
   // The gossip for a process that may take itself for the job's first coordinator. Empty while this one is a candidate
   // or ends, and where its own node is not in the job. The caller adds the port.
   std::optional<protocol::Gossip> gossip() const;
@@ -222,14 +229,13 @@ class Coordinator {
   void look_at_leases(Effects& out);
   bool can_do_without(const Node& node) const;
   bool is_current(const Node& node, protocol::RoundNumber round) const;
-  void look_again(std::optional<std::int64_t> when_ms);
   TransferredParts transferred_parts();
 
   // coordinator_hang.cpp: a round that makes no progress.
-  HangDesk::Now hang_now() const;
-  void leave_out_for_hang(const HangDesk::End& end, Effects& out);
+  HangNow hang_now() const;
+  void leave_out_for_hang(const HangEnd& end, Effects& out);
   void leave_out_as_before(const TransferredHang& hang);
-  void end_hang(const HangDesk::End& end, Effects& out);
+  void end_hang(const HangEnd& end, Effects& out);
   void spread_state(const protocol::Transferred& transferred, Effects& out);
   bool can_leave_out(const Node& node, bool may_stay) const;
   void leave_out_stuck(Node& node, const std::string& why, Effects& out);
@@ -238,29 +244,27 @@ class Coordinator {
   JobIdentity identity_;
   election::Leader leader_;
   RoundCheck check_;
-  std::int64_t now_ms_ = 0;  // when the present event came
+  EventClock clock_;
   State state_ = State::kForming;
-  bool has_transferred_leadership_ = false;
-  std::int64_t first_not_before_ms_ = 0;  // no first round begins before
   membership::Roster roster_;
 
   JobSettings settings_;
-  JobBudgets budgets_;
   LastRound round_;
   JobStatistics statistics_;
-  SleepWatch sleep_;
   FormingWait forming_;
   WaitingNews news_;
-  RoundStop stopping_;
   Recovery recovery_;
-  StateTransfer state_transfer_;
+  std::unique_ptr<StateTransfer> state_transfer_;
   RankClaims claims_;
-  LostLeases leases_;
-  SilenceWatch silence_;
-  std::optional<std::int64_t> look_again_ms_;
+  LossWatch loss_watch_;
   JobEnding ending_;
   OperatorOrders orders_;
-  HangDesk hang_;
+  std::unique_ptr<HangDesk> hang_;
 };
+
+// As --replay names them.
+constexpr auto names_of(Coordinator::State) {
+  return std::array{"forming", "rebuilding", "preparing", "running", "stopping", "ending", "ended"};
+}
 
 }  // namespace elastic::coordinator

@@ -5,6 +5,7 @@
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
+#include "rendezvous/coordinator/hang_desk.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -33,7 +34,7 @@ std::vector<std::string> flaws_of(const std::vector<health::CheckPlan::Unhealthy
 // All nodes are checked before the round that follows a hang which the links between them may have caused.
 health::CheckRules Coordinator::check_rules() const {
   health::CheckRules rules = settings_.check;
-  if (hang_.suspects_links()) rules.when = health::CheckRules::When::kAlways;
+  if (hang_->suspects_links()) rules.when = health::CheckRules::When::kAlways;
   return rules;
 }
 
@@ -46,7 +47,7 @@ void Coordinator::send_check_orders(RoundCheck::Orders orders, Effects& out) {
 
 void Coordinator::end_check_phase(Effects& out) {
   RoundCheck::Orders orders =
-      check_.next_phase(nodes_to_check(round_.slots(), roster_, check_rules()), check_rules(), now_ms_);
+      check_.next_phase(nodes_to_check(round_.slots(), roster_, check_rules()), check_rules(), clock_.now_ms());
   if (check_.is_running()) return send_check_orders(std::move(orders), out);
   CheckJudged judged =
       check_.judge(*round_.number(), nodes_to_check(round_.slots(), roster_, check_rules()), check_rules());
@@ -54,14 +55,14 @@ void Coordinator::end_check_phase(Effects& out) {
   out.push_back(std::move(judged));
   if (settings_.check.only) {
     const std::vector<std::string> flaws = flaws_of(unhealthy, round_.slots(), roster_, out);
-    stopping_.job_ends = true;  // the job was started with --check-only
-    stopping_.outcome = unhealthy.empty() ? Outcome::kSucceeded : Outcome::kFailed;
-    if (!unhealthy.empty()) stopping_.fatal = format("{}: {}", kFoundUnhealthy, some_of(flaws));
+    round_.stopping().job_ends = true;  // the job was started with --check-only
+    round_.stopping().outcome = unhealthy.empty() ? Outcome::kSucceeded : Outcome::kFailed;
+    if (!unhealthy.empty()) round_.stopping().fatal = format("{}: {}", kFoundUnhealthy, some_of(flaws));
     return stop_round(out);
   }
   for (const Slot& slot : round_.slots()) roster_.at(slot.agent).passed_check = true;
   for (const health::CheckPlan::Unhealthy& found : unhealthy) leave_out(found, out);
-  if (stopping_.other.empty()) return run_if_ready(out);
+  if (round_.stopping().other.empty()) return run_if_ready(out);
   stop_round(out);
 }
 
@@ -76,8 +77,8 @@ void Coordinator::leave_out(const health::CheckPlan::Unhealthy& found, Effects& 
   node.unhealthy = std::move(unhealthy.told);
   if (unhealthy.evicts_host) check_.evict_host(node.identity(), Eviction::kUnhealthy);
   out.push_back(node_is_unhealthy(node, std::move(unhealthy.note), found.why));
-  stopping_.by_check = true;
-  stopping_.other = std::move(unhealthy.because);
+  round_.stopping().by_check = true;
+  round_.stopping().other = std::move(unhealthy.because);
 }
 
 // Rejects the nodes that the check has found unhealthy, once they have stopped.
@@ -89,7 +90,7 @@ void Coordinator::turn_away_evicted(Effects& out) {
   for (Node* node : unhealthy) {
     out.push_back(Send{*node->session, is_evicted(node->unhealthy)});
     // The agent in this process is certain to get the rejection, and looks for no other coordinator.
-    if (node->agent == config_.own_agent) leader_.died(node->agent, now_ms_);
+    if (node->agent == config_.own_agent) leader_.died(node->agent, clock_.now_ms());
     forget(*node);
   }
 }

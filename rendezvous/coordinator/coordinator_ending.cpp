@@ -25,14 +25,14 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   roster_.set_session(node, {});
   const MemberState member_state = node.member_state();
   if (member_state != MemberState::kLeaving) {
-    news_.has_gone(node.agent, format("{} was lost: {}", node.name(), how), now_ms_);
+    news_.has_gone(node.agent, format("{} was lost: {}", node.name(), how), clock_.now_ms());
   }
   const bool only_waits = member_state == MemberState::kReady || tells_result();
   // A waiting node has no lease that would have to expire, and may reconnect in a moment.
-  if (member_state == MemberState::kReady) forming_.may_be_back_by(now_ms_ + config_.lease.all_back_ms());
+  if (member_state == MemberState::kReady) forming_.may_be_back_by(clock_.now_ms() + config_.lease.all_back_ms());
   if (only_waits || can_do_without(node)) {
     out.push_back(Note{format("{} has disconnected: {}", node.name(), how)});
-    ending_.has_gone(node, round_.slots(), now_ms_ + config_.lease.all_back_ms());
+    ending_.has_gone(node, round_.slots(), clock_.now_ms() + config_.lease.all_back_ms());
     return forget(node);
   }
   Note lost = node_is_lost(node, how);
@@ -40,33 +40,33 @@ void Coordinator::lose(Node& node, const std::string& how, Effects& out) {
   if (member_state == MemberState::kLeaving) lost = {.text = std::move(lost.text)};
   out.push_back(std::move(lost));
   if (member_state != MemberState::kLeaving) {
-    const bool is_first_of_host = stopping_.lose(node, how);
+    const bool is_first_of_host = round_.stopping().lose(node, how);
     // A candidate needs every vote: it quarantines no host.
     const bool is_charged = leader_.may_act();
-    if (is_charged) budgets_.losses.count_loss();
+    if (is_charged) settings_.budgets.losses.count_loss();
     if (is_charged && is_first_of_host) charge(node, out);
   }
   node.passed_check = false;
   roster_.move(node, MemberState::kLost);
-  leases_.begin(node.agent, node.last_heard_ms + config_.lease.ends_ms());
+  loss_watch_.begin_lease(node.agent, node.last_heard_ms + config_.lease.ends_ms());
   if (is_in_round()) stop_round(out);
 }
 
 // Charges a loss to the node's host, which is quarantined if it has lost too many nodes.
 void Coordinator::charge(const Node& node, Effects& out) {
-  if (const auto until_ms = budgets_.losses.charge(node.identity(), now_ms_)) {
-    out.push_back(node_is_quarantined(node, *until_ms - now_ms_));
+  if (const auto until_ms = settings_.budgets.losses.charge(node.identity(), clock_.now_ms())) {
+    out.push_back(node_is_quarantined(node, *until_ms - clock_.now_ms()));
   }
 }
 
 void Coordinator::forget(const Node& node) {
-  leases_.forget(node.agent);
+  loss_watch_.forget(node.agent);
   leader_.forget(node.agent);
   roster_.erase(node.agent);
 }
 
 void Coordinator::look_at_leases(Effects& out) {
-  for (const AgentId agent : leases_.over(now_ms_)) {
+  for (const AgentId agent : loss_watch_.leases_over(clock_.now_ms())) {
     const Node& node = roster_.at(agent);
     out.push_back(Note{format("the lease of {} has expired", node.name())});
     forget(node);
@@ -76,15 +76,15 @@ void Coordinator::look_at_leases(Effects& out) {
 void Coordinator::end(JobResult job_result, Effects& out) {
   job_result.round = round_.number().value_or(0);
   if (job_result.term == 0) job_result.term = identity_.term();  // else an earlier coordinator has given it
-  job_result.restarts_used = budgets_.restarts.used();
+  job_result.restarts_used = settings_.budgets.restarts.used();
   out.push_back(job_has_ended(job_result));
   state_ = State::kEnding;
-  ending_.begin(job_result, now_ms_);
+  ending_.begin(job_result, clock_.now_ms());
   for (const NodeId session : claims_.dismiss_all()) out.push_back(Send{session, job_is_ending()});
-  if (const auto last_ms = leases_.last_ms()) {
-    ending_.stay_until(std::max(now_ms_, *last_ms) + LeaseTimes::kKillMs);
+  if (const auto last_ms = loss_watch_.last_lease_ms()) {
+    ending_.stay_until(std::max(clock_.now_ms(), *last_ms) + LeaseTimes::kKillMs);
   }
-  for (const AgentId agent : leases_.nodes()) forget(roster_.at(agent));
+  for (const AgentId agent : loss_watch_.lost_nodes()) forget(roster_.at(agent));
   for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, EndJob{job_result}});
   dismiss_if_all_heard(out);
 }
@@ -94,7 +94,7 @@ bool Coordinator::another_may_lead() const {
   return std::ranges::any_of(roster_.nodes(), [&](const auto& entry) {
     const Node& node = entry.second;
     const bool stays = node.session && node.slot && node.member_state() != MemberState::kLeaving;
-    return stays && leader_.may_transfer_to(node.agent, node.offers_peer_port(), now_ms_);
+    return stays && leader_.may_transfer_to(node.agent, node.offers_peer_port(), clock_.now_ms());
   });
 }
 
@@ -111,8 +111,8 @@ bool Coordinator::may_transfer_leadership() const {
 void Coordinator::host_leaves(const std::string& name, const std::string& text, const NodeLeaves& leaves,
                               Effects& out) {
   if (leaves.signal == SIGTERM && may_transfer_leadership()) return resign(text, out, true);
-  stopping_.host_leaves(name, leaves);
-  return is_in_round() ? stop_round(out) : end(stopping_.job_result(), out);
+  round_.stopping().host_leaves(name, leaves);
+  return is_in_round() ? stop_round(out) : end(round_.stopping().job_result(), out);
 }
 
 // A node that still trains can host a coordinator that finishes the round. That one declares every node of the round
@@ -160,7 +160,7 @@ void Coordinator::let_done_nodes_leave(Effects& out) {
 void Coordinator::let_go_done(const Node& node, Effects& out) {
   out.push_back(Note{done_and_leaves(node)});
   out.push_back(Send{*node.session, Dismiss{}});
-  leader_.died(node.agent, now_ms_);  // as good as dead: it looks for no other coordinator
+  leader_.died(node.agent, clock_.now_ms());  // as good as dead: it looks for no other coordinator
   forget(node);
 }
 
@@ -174,12 +174,12 @@ void Coordinator::resign(const std::string& why, Effects& out, bool transfers_le
     out.push_back(Drop{*node.session, why});
   }
   state_ = State::kEnded;
-  has_transferred_leadership_ = transfers_leadership;
+  if (transfers_leadership) ending_.leave_to_next_leader();
 }
 
 void Coordinator::dismiss_if_all_heard(Effects& out) {
-  const JobEnding::Decision decision = ending_.decide(roster_.size(), sleep_.caught_up_ms(), now_ms_);
-  look_again(decision.look_again_ms);
+  const JobEnding::Decision decision = ending_.decide(roster_.size(), clock_.caught_up_ms(), clock_.now_ms());
+  clock_.look_again(decision.look_again_ms);
   if (!decision.is_over) return;
   state_ = State::kEnded;
   for (const auto& [agent, node] : roster_.nodes()) out.push_back(Send{*node.session, Dismiss{ending_.details()}});

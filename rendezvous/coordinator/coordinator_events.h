@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "health/check/check_plan.h"
-#include "rendezvous/election/grant.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 #include "src/base/json.h"
@@ -125,7 +124,7 @@ struct Drop {
 // The answer to the node's last keep-alive, if that has not had its lease yet.
 struct AnswerKeepAlive {
   protocol::NodeId to = 0;
-  election::Grant grant;
+  protocol::Grant grant;
 };
 // The coordinator's process is to connect to the node's peer port, once. PeerPortTried answers.
 struct TryPeerPort {

@@ -4,6 +4,8 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_notes.h"
+#include "rendezvous/coordinator/hang_desk.h"
+#include "rendezvous/coordinator/transferred_state.h"
 #include "src/base/text.h"
 
 namespace elastic::coordinator {
@@ -26,30 +28,31 @@ void leave_out_standbys(membership::Roster& roster, const std::string& host, con
 void Coordinator::on_node_progress(const NodeProgress& message, Node& node, Effects& out) {
   if (!is_current(node, message.round)) return;
   node.progress = message;
-  node.progress_ms = now_ms_;
-  hang_.on_progress(node, message, hang_now(), out);
+  node.progress_ms = clock_.now_ms();
+  hang_->on_progress(node, message, hang_now(), out);
 }
 
 void Coordinator::on_hang_signs(const HangSigns& message, Node& node, Effects& out) {
   if (!is_current(node, message.round)) return;
-  hang_.on_signs(node, message, hang_now(), out);
+  hang_->on_signs(node, message, hang_now(), out);
 }
 
 void Coordinator::on_node_evidence(const NodeEvidence& message, Node& node, Effects& out) {
   if (!is_current(node, message.round)) return;
-  hang_.on_evidence(node, message, hang_now(), out);
+  hang_->on_evidence(node, message, hang_now(), out);
 }
 
 void Coordinator::watch_hang(const HangDue&, Effects& out) {
-  const HangDesk::Now now = hang_now();
-  if (hang_.round() != round_.number()) {
-    if (hang_.round()) hang_.round_ends(now_ms_);
-    hang_.round_runs(*round_.number(), now, out);
+  const HangNow now = hang_now();
+  if (hang_->round() != round_.number()) {
+    if (hang_->round()) hang_->round_ends(clock_.now_ms());
+    hang_->round_runs(*round_.number(), now, out);
   }
-  hang_.on_time(now, out);
-  const std::unique_ptr<const HangDesk::End> end = hang_.take_end();
+  hang_->on_time(now, out);
+  const std::unique_ptr<const HangEnd> end = hang_->take_end();
   if (end) leave_out_for_hang(*end, out);
-  if (hang_.has_news(now_ms_) || end) spread_state(state_transfer_.give(identity_.term(), transferred_parts()), out);
+  if (hang_->has_news(clock_.now_ms()) || end)
+    spread_state(state_transfer_->give(identity_.term(), transferred_parts()), out);
   if (end) end_hang(*end, out);
 }
 
@@ -63,31 +66,31 @@ void Coordinator::spread_state(const Transferred& transferred, Effects& out) {
 }
 
 void Coordinator::end_watch(const HangDue&, Effects&) {
-  if (hang_.round()) hang_.round_ends(now_ms_);
+  if (hang_->round()) hang_->round_ends(clock_.now_ms());
 }
 
 // Tells the nodes which of them are out because their workers cannot be ended. A candidate keeps what it knows for now:
 // another one that is elected in its place may know more.
 void Coordinator::hand_stuck_on(const HangDue& due, Effects& out) {
   end_watch(due, out);
-  const auto due_ms = hang_.stuck_due_ms();
+  const auto due_ms = hang_->stuck_due_ms();
   if (!due_ms) return;
-  if (*due_ms > now_ms_) return look_again(*due_ms);
-  hang_.has_handed_stuck(now_ms_);
-  spread_state(state_transfer_.give_hang(identity_.term(), transferred_parts()), out);
+  if (*due_ms > clock_.now_ms()) return clock_.look_again(*due_ms);
+  hang_->has_handed_stuck(clock_.now_ms());
+  spread_state(state_transfer_->give_hang(identity_.term(), transferred_parts()), out);
 }
 
 void Coordinator::hand_stuck_in_preparing(const HangDue& due, Effects& out) {
   end_watch(due, out);
-  if (hang_.stuck_due_ms()) hang_.has_handed_stuck(now_ms_);  // PrepareRound had it
+  if (hang_->stuck_due_ms()) hang_->has_handed_stuck(clock_.now_ms());  // PrepareRound had it
 }
 
-HangDesk::Now Coordinator::hang_now() const {
-  return {roster_, now_ms_, membership::least_size(settings_.next_round())};
+HangNow Coordinator::hang_now() const {
+  return {roster_, clock_.now_ms(), membership::least_size(settings_.next_round())};
 }
 
 // Nodes that are at fault are in no further round of the job.
-void Coordinator::leave_out_for_hang(const HangDesk::End& end, Effects& out) {
+void Coordinator::leave_out_for_hang(const HangEnd& end, Effects& out) {
   for (const auto& [agent, why] : end.out) {
     Node& node = roster_.at(agent);
     node.passed_check = false;
@@ -109,19 +112,19 @@ void Coordinator::leave_out_as_before(const TransferredHang& hang) {
 }
 
 // --hang=restart: the round is stopped, and what follows is decided when all its nodes have stopped.
-void Coordinator::end_hang(const HangDesk::End& end, Effects& out) {
-  stopping_.hang = end.because;
-  stopping_.aborts = end.aborts;
-  stopping_.dumps = end.dumps;
-  if (!end.fatal.empty()) stopping_.fails(end.fatal);
+void Coordinator::end_hang(const HangEnd& end, Effects& out) {
+  round_.stopping().hang = end.because;
+  round_.stopping().aborts = end.aborts;
+  round_.stopping().dumps = end.dumps;
+  if (!end.fatal.empty()) round_.stopping().fails(end.fatal);
   stop_round(out);
-  hang_.round_ends(now_ms_);
+  hang_->round_ends(clock_.now_ms());
 }
 
 // In a round that ends for a hang, or has ended for it while the node was away, a process that cannot be ended costs
 // only its node if others are left: one, or, if the node may stay, as many as the job needs.
 bool Coordinator::can_leave_out(const Node& node, bool may_stay) const {
-  if (!hang_.ends(*round_.number()) || stopping_.job_ends) return false;
+  if (!hang_->ends(*round_.number()) || round_.stopping().job_ends) return false;
   const auto others = std::ranges::count_if(roster_.nodes(), [&](const auto& entry) {
     return entry.first != node.agent && entry.second.unhealthy.empty() && entry.second.session;
   });
@@ -133,7 +136,7 @@ void Coordinator::leave_out_stuck(Node& node, const std::string& why, Effects& o
   node.passed_check = false;
   node.unhealthy = format("the job hung, and this node cannot end its workers: {}", why);
   check_.evict_host(node.identity(), Eviction::kHung);
-  hang_.leave_out(*round_.number(), node.place.node_rank);
+  hang_->leave_out(*round_.number(), node.place.node_rank);
   leave_out_standbys(roster_, node.identity(), node.unhealthy);
   out.push_back(node_is_unhealthy(node, format("{} is out of the job, which hung: {}", node.name(), why), why));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/hang_desk.h"
 #include "src/base/check.h"
 #include "src/base/limits.h"
 
@@ -13,17 +14,6 @@ namespace {
 using membership::MemberState;
 using membership::Node;
 using membership::Roster;
-
-// A node has a session, whose silence is noticed, or a lease that the coordinator waits for.
-void check_ties(const Roster& roster, const LostLeases& leases, bool notices_silence) {
-  ELASTIC_CHECK(leases.size() == roster.count(MemberState::kLost));
-  for (const auto& [agent, node] : roster.nodes()) {
-    const bool is_lost = node.member_state() == MemberState::kLost;
-    ELASTIC_CHECK(node.session.has_value() == !is_lost);
-    ELASTIC_CHECK(leases.has(agent) == is_lost);
-    ELASTIC_CHECK(is_lost || node.hosts_coordinator || notices_silence);
-  }
-}
 
 // While a round is prepared, its slots are those of its members, by node rank.
 void check_slots(const Roster& roster, const Slots& slots) {
@@ -58,14 +48,13 @@ std::size_t stopping(const Roster& roster) {
 
 void Coordinator::check_invariants() const {
   roster_.check_invariants();
-  leases_.check_invariants();
+  loss_watch_.check_invariants(roster_);
   claims_.check_invariants(roster_);
   news_.check_invariants(roster_.arrivals());
   ending_.check_invariants(roster_);
   check_.check_invariants();
-  hang_.check_invariants();
-  ELASTIC_CHECK(!hang_.round() || (state_ == State::kRunning && hang_.round() == round_.number()));
-  check_ties(roster_, leases_, silence_.due_ms().has_value());
+  hang_->check_invariants();
+  ELASTIC_CHECK(!hang_->round() || (state_ == State::kRunning && hang_->round() == round_.number()));
   ELASTIC_CHECK(term() >= config_.term);
   // What exists in which state.
   const bool is_over = state_ == State::kEnding || state_ == State::kEnded;
@@ -76,7 +65,8 @@ void Coordinator::check_invariants() const {
   ELASTIC_CHECK(!round_.has_run() || round_.store());
   ELASTIC_CHECK(is_over || roster_.size() <= limits::kNodesPerJob);
   // A round that was stopped does not run, and one that runs was not stopped.
-  const bool is_stopped = stopping_.job_ends || !stopping_.other.empty() || !stopping_.lost.empty();
+  const bool is_stopped =
+      round_.stopping().job_ends || !round_.stopping().other.empty() || !round_.stopping().lost.empty();
   switch (state_) {
     case State::kForming:
       ELASTIC_CHECK(in_round(roster_) == 0);
@@ -92,10 +82,10 @@ void Coordinator::check_invariants() const {
       ELASTIC_CHECK(!is_stopped);
       ELASTIC_CHECK(roster_.count(MemberState::kMember) > 0);
       ELASTIC_CHECK(roster_.count(MemberState::kMember) == running(roster_, round_.slots()));
-      ELASTIC_CHECK(roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0);
+      ELASTIC_CHECK(roster_.count(MemberState::kStopping) == 0 && roster_.count(MemberState::kLost) == 0);
       break;
     case State::kStopping: ELASTIC_CHECK(in_round(roster_) == 0 && stopping(roster_) > 0); break;
-    case State::kEnding: ELASTIC_CHECK(leases_.size() == 0); break;
+    case State::kEnding: ELASTIC_CHECK(roster_.count(MemberState::kLost) == 0); break;
     case State::kEnded:
       // The coordinator has told how the job ends, or has left it to another one, or no node is here.
       ELASTIC_CHECK(ending_.job_result() || round_.has_formed() || settings_.counts_votes() || roster_.size() == 0);

@@ -33,21 +33,21 @@ struct CoordinatorBreaker {
   }
   static void lose_with_another_lease(Coordinator& job) {
     lose_without_lease(job);
-    job.leases_.begin(99, 5);
+    job.loss_watch_.begin_lease(99, 5);
   }
   static void keep_lease(Coordinator& job) {
     lose_without_lease(job);
-    job.leases_.begin(1, 5);
+    job.loss_watch_.begin_lease(1, 5);
   }
   static void forget_when_lease_ends(Coordinator& job) {
     keep_lease(job);
-    job.leases_.by_time_.clear();
+    job.loss_watch_.by_time_.clear();
   }
   static void mistake_when_lease_ends(Coordinator& job) {
     keep_lease(job);
-    job.leases_.by_time_ = {{6, 1}};
+    job.loss_watch_.by_time_ = {{6, 1}};
   }
-  static void look_for_nobody(Coordinator& job) { job.silence_.due_ms_.reset(); }
+  static void look_for_nobody(Coordinator& job) { job.loss_watch_.silence_due_ms_.reset(); }
   static void let_a_node_wait(Coordinator& job) { wait(job, 1, 1); }
   static void let_wait_for_nothing(Coordinator& job) { job.claims_.waiting_.emplace_back().session = 1000; }
   static void let_too_many_wait(Coordinator& job) { wait(job, 1000, limits::kHeldNodes + 1); }
@@ -101,9 +101,9 @@ struct CoordinatorBreaker {
     job.round_.store_.emplace();
     job.round_.has_run_ = true;
   }
-  static void end_job(Coordinator& job) { job.stopping_.job_ends = true; }
-  static void have_reason_to_stop(Coordinator& job) { job.stopping_.other = "a reason"; }
-  static void have_lost(Coordinator& job) { job.stopping_.lost.emplace_back(); }
+  static void end_job(Coordinator& job) { job.round_.stopping_.job_ends = true; }
+  static void have_reason_to_stop(Coordinator& job) { job.round_.stopping_.other = "a reason"; }
+  static void have_lost(Coordinator& job) { job.round_.stopping_.lost.emplace_back(); }
   static void fall_below_first_term(Coordinator& job) { job.config_.term = job.term() + 1; }
   static void end_without_job_result(Coordinator& job) { job.state_ = State::kEnded; }
   static void miss_too_many(Coordinator& job) { job.news_.gone_.resize(9); }
@@ -213,14 +213,14 @@ TEST_CASE("in every state a coordinator has nothing to object to") {
 TEST_CASE("a node without a session or a lease, or with those of another, is noticed") {
   CHECK(noticed(State::kRunning, Breaker::mistake_agent) == "node.agent == agent");
   CHECK(noticed(State::kRunning, Breaker::end_session) == "node.session.has_value() == !is_lost");
-  CHECK(noticed(State::kRunning, Breaker::lose_without_lease) == "leases.size() == roster.count(MemberState::kLost)");
-  CHECK(noticed(State::kRunning, Breaker::lose_with_another_lease) == "leases.has(agent) == is_lost");
+  CHECK(noticed(State::kRunning, Breaker::lose_without_lease) == "leases_.size() == roster.count(MemberState::kLost)");
+  CHECK(noticed(State::kRunning, Breaker::lose_with_another_lease) == "leases_.contains(agent) == is_lost");
   CHECK(noticed(State::kRunning, Breaker::forget_when_lease_ends) == "by_time_.size() == leases_.size()");
   CHECK(noticed(State::kRunning, Breaker::mistake_when_lease_ends) == "by_time_.contains({lease.until_ms, node})");
-  CHECK(noticed(State::kRunning, Breaker::look_for_nobody) == "is_lost || node.hosts_coordinator || notices_silence");
+  CHECK(noticed(State::kRunning, Breaker::look_for_nobody) == "is_lost || node.hosts_coordinator || silence_due_ms_");
   CHECK(noticed(State::kRunning, Breaker::keep_lease) ==
-        "roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0");
-  CHECK(noticed(State::kEnding, Breaker::keep_lease) == "leases_.size() == 0");
+        "roster_.count(MemberState::kStopping) == 0 && roster_.count(MemberState::kLost) == 0");
+  CHECK(noticed(State::kEnding, Breaker::keep_lease) == "roster_.count(MemberState::kLost) == 0");
   CHECK(noticed(State::kForming, Breaker::let_a_node_wait) == "roster.of_session(waiting.session) == nullptr");
   CHECK(noticed(State::kForming, Breaker::let_wait_for_nothing) == "waiting.message.node_rank");
   CHECK(noticed(State::kForming, Breaker::let_too_many_wait) == "waiting_.size() <= limits::kHeldNodes");
@@ -248,7 +248,7 @@ TEST_CASE("a node whose member state is not of the job's state is noticed") {
   CHECK(noticed(State::kPreparing, Breaker::move<MemberState::kReady>) ==
         "roster.count(MemberState::kMember) == slots.size()");
   CHECK(noticed(State::kRunning, Breaker::move<MemberState::kStopping>) ==
-        "roster_.count(MemberState::kStopping) == 0 && leases_.size() == 0");
+        "roster_.count(MemberState::kStopping) == 0 && roster_.count(MemberState::kLost) == 0");
   CHECK(noticed(State::kPreparing, Breaker::stop_standby) ==
         "roster.count(MemberState::kMember) + roster.count(MemberState::kReady) == roster.size()");
   CHECK(noticed(State::kRunning, Breaker::let_all_be_done) == "roster_.count(MemberState::kMember) > 0");

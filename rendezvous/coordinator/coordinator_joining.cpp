@@ -7,6 +7,8 @@
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_notes.h"
 #include "rendezvous/coordinator/coordinator_refusals.h"
+#include "rendezvous/coordinator/hang_desk.h"
+#include "rendezvous/coordinator/transferred_state.h"
 #include "rendezvous/protocol/term.h"
 #include "src/base/text.h"
 
@@ -39,11 +41,11 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
   // While the leader lease holds, no other coordinator can have been elected: the agent has met a candidate that was
   // not, because its voters were cut off from this coordinator. The nodes follow a coordinator that takes a higher term
   // only if they know by its own agent that it is in the same process.
-  const bool leads = config_.own_agent && leader_.is_sole_leader(now_ms_);
+  const bool leads = config_.own_agent && leader_.is_sole_leader(clock_.now_ms());
   const JobIdentity::Met met =
       identity_.meet(event, round_.has_formed() || recovery_.has_begun(), leads || is_recovering());
   // The job is older than this coordinator: what the agent is about to report comes before a round is formed.
-  if (met == JobIdentity::Met::kJob) first_not_before_ms_ = now_ms_ + config_.lease.all_back_ms();
+  if (met == JobIdentity::Met::kJob) forming_.not_first_before(clock_.now_ms() + config_.lease.all_back_ms());
   if (met == JobIdentity::Met::kJob && tells_result()) {
     // Answers that are under way carry the previous incarnation: the job result is sent again with the new one.
     for (const auto& [agent, node] : roster_.nodes()) {
@@ -52,7 +54,7 @@ void Coordinator::on_introduced(const Introduced& event, Effects& out) {
     }
   }
   if (term != identity_.term() && !leader_.may_act()) {
-    leader_.campaign(now_ms_);
+    leader_.campaign(clock_.now_ms());
     ask_for_votes(out);
   }
   if (met != JobIdentity::Met::kLaterCoordinator) return;
@@ -89,7 +91,7 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
   if (begins_recovery(message, out)) {
     if (tells_result()) return admit(session, message, out);  // the node brought the job result itself
   }
-  budgets_.error_files_wait |= message.facts.error_files_wait;
+  settings_.budgets.error_files_wait |= message.facts.error_files_wait;
   if (const auto rejected = why_refused(message)) {
     out.push_back(Note{format("{} was rejected: {}", message.address, rejected->reason)});
     out.push_back(Send{session, *rejected});
@@ -108,10 +110,9 @@ void Coordinator::join(NodeId session, const NodeJoins& message, Effects& out) {
 
 void Coordinator::take_settings(const NodeJoins& message) {
   settings_ = settings_of(message);
-  budgets_ = budgets_of(settings_);
-  hang_.follow(settings_.rules);
-  leader_.follow(settings_.counts_votes(), round_.has_formed(), now_ms_);
-  forming_.restart_clock(now_ms_);
+  hang_->follow(settings_.rules);
+  leader_.follow(settings_.counts_votes(), round_.has_formed(), clock_.now_ms());
+  forming_.restart_clock(clock_.now_ms());
 }
 
 std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const {
@@ -122,7 +123,7 @@ std::optional<Rejected> Coordinator::why_refused(const NodeJoins& message) const
   const Applicant applicant{.was_in_job = was_in_job,
                             .comes_back = (is_known && was_in_job && round_.number() == facts.round) ||
                                           is_being_taken_over(facts) || is_done_in(*this, facts),
-                            .host = record_of(host, check_, budgets_.losses, now_ms_)};
+                            .host = record_of(host, check_, settings_.budgets.losses, clock_.now_ms())};
   return refusal(message, applicant, settings_, roster_.size(), tells_result());
 }
 
@@ -139,7 +140,7 @@ bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effec
     }
     return false;
   }
-  const RankClaims::Answer answer = claims_.claim(session, message, roster_, now_ms_);
+  const RankClaims::Answer answer = claims_.claim(session, message, roster_, clock_.now_ms());
   if (answer.refusal) out.push_back(Send{session, *answer.refusal});
   if (answer.asked != nullptr) {
     out.push_back(Note{format("{} asks for rank {} of {}: checking whether that node is alive", message.address,
@@ -153,12 +154,12 @@ bool Coordinator::waits_for_rank(NodeId session, const NodeJoins& message, Effec
 bool Coordinator::settle_claims(Effects& out) {
   std::size_t position = 0;
   bool any = false;
-  while (const auto settled = claims_.settle(position, roster_, now_ms_)) {
+  while (const auto settled = claims_.settle(position, roster_, clock_.now_ms())) {
     any = true;
     if (settled->refusal) {
       out.push_back(Note{settled->refusal->reason, kRankTaken});
       const Node& holder = roster_.at(settled->holder);
-      if (!is_in_round()) news_.has_gone(holder.agent, asked_for_rank(settled->message, holder), now_ms_);
+      if (!is_in_round()) news_.has_gone(holder.agent, asked_for_rank(settled->message, holder), clock_.now_ms());
       out.push_back(Send{settled->session, *settled->refusal});
       continue;
     }
@@ -175,12 +176,12 @@ bool Coordinator::settle_claims(Effects& out) {
 }
 
 void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) {
-  silence_.watch(now_ms_);
+  loss_watch_.watch(clock_.now_ms());
   news_.is_back(message.agent);
   if (Node* known = roster_.find(message.agent)) {
-    leases_.forget(known->agent);
+    loss_watch_.forget(known->agent);
     roster_.set_session(*known, session);
-    known->is_heard(now_ms_);
+    known->is_heard(clock_.now_ms());
     known->joined_by = message.session;
     known->training_ports = message.training_ports;
     known->leaves_later.reset();
@@ -203,7 +204,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
   node.claimed_rank = message.node_rank;
   node.hosts_coordinator = message.hosts_coordinator;
   node.arrival = roster_.arrivals();
-  node.last_heard_ms = now_ms_;
+  node.last_heard_ms = clock_.now_ms();
   node.joined_by = message.session;
   node.belongs = facts.incarnation == identity_.incarnation();
   if (is_of_round) {
@@ -223,7 +224,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
     roster_.add(std::move(node), MemberState::kDone);
     return;
   }
-  forming_.newcomer_joins(now_ms_);
+  forming_.newcomer_joins(clock_.now_ms());
   Node& added = roster_.add(std::move(node), MemberState::kReady);
   if (tells_result()) {
     out.push_back(Send{session, EndJob{*ending_.job_result()}});
@@ -233,7 +234,7 @@ void Coordinator::admit(NodeId session, const NodeJoins& message, Effects& out) 
 }
 
 void Coordinator::try_peer_port(const Node& node, Effects& out) {
-  if (node.offers_peer_port() && leader_.is_to_try(node.agent, now_ms_))
+  if (node.offers_peer_port() && leader_.is_to_try(node.agent, clock_.now_ms()))
     out.push_back(TryPeerPort{node.agent, node.addresses, node.peer_port});
 }
 
@@ -242,8 +243,8 @@ void Coordinator::came_back(Node& node, const NodeJoins& message, Effects& out) 
   const AgentFacts& facts = message.facts;
   if (facts.activity == Activity::kIdle || facts.round != round_.number()) {
     if (facts.round == round_.number()) {
-      stopping_.add_failures(node, facts.failures, settings_.terms.max_nodes > 1);
-      if (facts.false_alarm) stopping_.false_alarm = facts.false_alarm;
+      round_.stopping().add_failures(node, facts.failures, settings_.terms.max_nodes > 1);
+      if (facts.false_alarm) round_.stopping().false_alarm = facts.false_alarm;
     }
     is_ready(node, out);
     if (is_recovering()) stop_round(out);
@@ -271,12 +272,12 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
   if (!round_.has_formed() && message.terms != settings_.terms) adopt_terms(message, out);
   const bool is_new = !facts.job_result && (!round_.has_formed() || recovery_.is_later(facts));
   if (facts.job_result) {
-    budgets_.restarts.set_used(std::max(budgets_.restarts.used(), facts.job_result->restarts_used));
+    settings_.budgets.restarts.set_used(std::max(settings_.budgets.restarts.used(), facts.job_result->restarts_used));
   } else if (is_new) {
     // A round that was prepared, and given up when another coordinator was elected, may have counted more restarts.
-    budgets_.restarts.set_used(facts.restart_count);
+    settings_.budgets.restarts.set_used(facts.restart_count);
   }
-  budgets_.losses.set_losses(std::max(budgets_.losses.losses(), facts.losses));
+  settings_.budgets.losses.set_losses(std::max(settings_.budgets.losses.losses(), facts.losses));
   if (facts.job_result) {
     take_over_job_result(*facts.job_result, out);
     return true;
@@ -292,25 +293,25 @@ bool Coordinator::begins_recovery(const NodeJoins& message, Effects& out) {
 // The node brings the state that the coordinator before has transferred.
 void Coordinator::inherit(const Transferred& transferred, Effects& out) {
   using Taken = StateTransfer::Taken;
-  const bool error_files_wait = budgets_.error_files_wait;
-  const Taken taken = state_transfer_.adopt_state(transferred, transferred_parts());
+  const bool error_files_wait = settings_.budgets.error_files_wait;
+  const Taken taken = state_transfer_->adopt_state(transferred, transferred_parts());
   if (taken == Taken::kUnreadable) {
     out.push_back(Note{"what the coordinator before has handed over cannot be read: going on without it"});
   }
-  budgets_.error_files_wait |= error_files_wait;
+  settings_.budgets.error_files_wait |= error_files_wait;
   // All nodes of a round bring the same: only the first of them costs a look at every node.
   if (taken != Taken::kNew) return;
-  leader_.follow(settings_.counts_votes(), round_.has_formed(), now_ms_);
+  leader_.follow(settings_.counts_votes(), round_.has_formed(), clock_.now_ms());
   // The round was ending for a hang. Its nodes are told so, and failures there meanwhile are a consequence.
-  if (hang_.was_ending(*round_.number()) != nullptr)
-    stopping_.hang = "the job hung, and its coordinator was lost while the round ended";
+  if (hang_->was_ending(*round_.number()) != nullptr)
+    round_.stopping().hang = "the job hung, and its coordinator was lost while the round ended";
   // Nodes that found this coordinator earlier may be on hosts that are not let in.
   std::vector<Node*> newcomers;
   for (auto& [agent, node] : roster_.nodes()) {
     if (!node.belongs && node.session) newcomers.push_back(&node);
   }
   for (Node* node : newcomers) {
-    auto rejected = refusal(record_of(node->identity(), check_, budgets_.losses, now_ms_));
+    auto rejected = refusal(record_of(node->identity(), check_, settings_.budgets.losses, clock_.now_ms()));
     if (!rejected) continue;
     out.push_back(Send{*node->session, *std::move(rejected)});
     forget(*node);
@@ -352,10 +353,9 @@ void Coordinator::take_over_round(const AgentFacts& facts, Effects& out) {
       forget(*node);
     }
   }
-  if (!round_.has_formed()) leader_.campaign(now_ms_);
+  if (!round_.has_formed()) leader_.campaign(clock_.now_ms());
   round_.take_over(facts.round);
-  stopping_ = {};
-  recovery_.begin(facts, config_.lease, now_ms_);
+  recovery_.begin(facts, config_.lease, clock_.now_ms());
   state_ = State::kRecovery;
 }
 
@@ -372,31 +372,31 @@ void Coordinator::adopt_terms(const NodeJoins& message, Effects& out) {
 
 void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
   using Kind = Recovery::Decision::Kind;
-  const TransferredHang* const hang = hang_.was_ending(*round_.number());
+  const TransferredHang* const hang = hang_->was_ending(*round_.number());
   const Recovery::Decision decision = recovery_.decide({.slots = round_.slots(),
                                                         .roster = roster_,
                                                         .counts_votes = settings_.counts_votes(),
                                                         .needs_election = !leader_.may_act(),
-                                                        .job_ends = stopping_.job_ends && leader_.may_act(),
+                                                        .job_ends = round_.stopping().job_ends && leader_.may_act(),
                                                         .out = hang != nullptr ? hang->out : std::vector<int>{},
-                                                        .caught_up_ms = sleep_.caught_up_ms(),
-                                                        .now_ms = now_ms_});
+                                                        .caught_up_ms = clock_.caught_up_ms(),
+                                                        .now_ms = clock_.now_ms()});
   if (decision.kind == Kind::kWaits) {
     news_.drop_change();
-    return look_again(decision.until_ms);
+    return clock_.look_again(decision.until_ms);
   }
   if (decision.kind == Kind::kFails) {
     // Nodes whose leases are over come once more when their workers are gone.
-    ending_.stay_for_other_nodes(now_ms_ + LeaseTimes::kFindMs);
+    ending_.stay_for_other_nodes(clock_.now_ms() + LeaseTimes::kFindMs);
     return end({.outcome = Outcome::kFailed, .reason = decision.why}, out);
   }
   if (settings_.first_size == 0) settings_.first_size = decision.node_count;
   round_.sort_slots();
   for (const int rank : decision.missed) {
     const std::string how = "it did not reconnect after the coordinator was lost";
-    stopping_.lost.push_back({rank, "", how});
+    round_.stopping().lost.push_back({rank, "", how});
     out.push_back(node_is_missed(rank, how));
-    budgets_.losses.count_loss();
+    settings_.budgets.losses.count_loss();
   }
   state_ = State::kRunning;
   if (hang != nullptr) {
@@ -404,7 +404,7 @@ void Coordinator::go_on_recovery(const EventHandled&, Effects& out) {
     // The last coordinator has charged the hang.
     const int hangs = hang->charges.used;
     if (hangs > settings_.rules.hang_restarts.value_or(0))
-      stopping_.fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));
+      round_.stopping().fails(format("the job has hung {}, more than hang_restarts allows", counted(hangs, "time")));
     stop_round(out);
   } else if (decision.kind == Kind::kGoesOn) {
     out.push_back(Note{format("all {} nodes of round {} have reconnected: training goes on", round_.slots().size(),

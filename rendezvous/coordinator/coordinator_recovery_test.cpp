@@ -3,6 +3,7 @@
 
 #include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/coordinator/transferred_state.h"
 
 using namespace elastic;
 using namespace elastic::coordinator;

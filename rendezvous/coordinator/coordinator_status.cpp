@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/hang_desk.h"
 #include "src/base/address.h"
 
 namespace elastic::coordinator {
@@ -83,12 +84,12 @@ status::HangLine line_of(const HangDesk::Hang& is, std::int64_t now_ms) {
 
 status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
                                 const std::function<std::string(protocol::NodeId session)>& address_of) const {
-  now_ms = std::max(now_ms, now_ms_);
+  now_ms = std::max(now_ms, clock_.now_ms());
   status::Job job{.min_nodes = settings_.terms.min_nodes,
                   .max_nodes = settings_.terms.max_nodes,
-                  .restarts_charged = budgets_.restarts.used(),
-                  .max_restarts = budgets_.restarts.limit(),
-                  .node_losses = budgets_.losses.losses(),
+                  .restarts_charged = settings_.budgets.restarts.used(),
+                  .max_restarts = settings_.budgets.restarts.limit(),
+                  .node_losses = settings_.budgets.losses.losses(),
                   .again_because = round_.again().because};
   if (round_.has_formed()) job.round = *round_.number();
   statistics_.fill_status(job, now_ms);
@@ -120,9 +121,9 @@ status::Job Coordinator::status(std::int64_t now_ms, std::size_t most_members,
     }
     if (is_in_round) job.members.back().node_rank = node.place.node_rank;
   }
-  job.hang = line_of(hang_.status(now_ms), now_ms);
+  job.hang = line_of(hang_->status(now_ms), now_ms);
   job.nodes[static_cast<std::size_t>(MemberPlace::kQuarantined)] =
-      static_cast<std::int64_t>(budgets_.losses.quarantined(now_ms));
+      static_cast<std::int64_t>(settings_.budgets.losses.quarantined(now_ms));
   job.nodes[static_cast<std::size_t>(MemberPlace::kUnhealthy)] = static_cast<std::int64_t>(check_.evicted().size());
   std::ranges::stable_sort(job.members, [](const status::Member& left, const status::Member& right) {
     return left.node_rank.value_or(INT32_MAX) < right.node_rank.value_or(INT32_MAX);

@@ -14,7 +14,7 @@ const membership::FormingRules kRules = {
 }  // namespace
 
 TEST_CASE("the last call counts from when the nodes became enough, and begins anew if they were too few meanwhile") {
-  FormingWait wait(0);
+  FormingWait wait(0, 0);
   CHECK(wait.decide({.ready = 1}, kRules, 1000).kind == Kind::kWait);
   CHECK(wait.decide({.ready = 2}, kRules, 5000).look_again_ms == 35'000);
   CHECK(wait.decide({.ready = 3}, kRules, 20'000).look_again_ms == 35'000);
@@ -24,7 +24,7 @@ TEST_CASE("the last call counts from when the nodes became enough, and begins an
 }
 
 TEST_CASE("join_timeout counts from the first node, or from the end of the last round") {
-  FormingWait wait(0);
+  FormingWait wait(0, 0);
   wait.restart_clock(7000);
   CHECK(wait.since_ms() == 7000);
   CHECK(wait.decide({.ready = 1}, kRules, 606'999).kind == Kind::kWait);
@@ -35,7 +35,7 @@ TEST_CASE("join_timeout counts from the first node, or from the end of the last 
 }
 
 TEST_CASE("a later round that depends on newcomers waits until none has come for a while") {
-  FormingWait wait(0);
+  FormingWait wait(0, 0);
   wait.begin(0);
   CHECK(wait.decide({.ready = 1, .again = true, .previous_size = 2}, kRules, 0).kind == Kind::kWait);
   wait.newcomer_joins(500);
@@ -45,7 +45,7 @@ TEST_CASE("a later round that depends on newcomers waits until none has come for
 }
 
 TEST_CASE("a later round with enough survivors forms as soon as nobody is awaited, whoever joined") {
-  FormingWait wait(0);
+  FormingWait wait(0, 0);
   wait.begin(0);
   wait.newcomer_joins(0);
   CHECK(wait.decide({.ready = 1, .awaited = 1, .again = true, .previous_size = 2}, kRules, 0).kind == Kind::kWait);
@@ -53,7 +53,7 @@ TEST_CASE("a later round with enough survivors forms as soon as nobody is awaite
 }
 
 TEST_CASE("what one wait remembers is forgotten when the next begins") {
-  FormingWait wait(0);
+  FormingWait wait(0, 0);
   wait.begin(0);
   wait.decide({.ready = 1, .again = true, .previous_size = 2}, kRules, 0);
   wait.newcomer_joins(100);
@@ -62,11 +62,19 @@ TEST_CASE("what one wait remembers is forgotten when the next begins") {
 }
 
 TEST_CASE("the job does not give up while a waiting node may come back") {
-  FormingWait wait(0);
+  FormingWait wait(0, 0);
   membership::FormingRules rules = kRules;
   rules.replacement_wait_ms = 0;
   wait.begin(0);
   wait.may_be_back_by(3000);
   CHECK(wait.decide({.ready = 1, .again = true, .previous_size = 2}, rules, 2999).kind == Kind::kWait);
   CHECK(wait.decide({.ready = 1, .again = true, .previous_size = 2}, rules, 3000).kind == Kind::kGiveUp);
+}
+
+TEST_CASE("the first round begins when a new job may, or, once there is an older one, when its nodes may be back") {
+  FormingWait wait(0, 3000);
+  CHECK(wait.first_not_before_ms() == 3000);
+  wait.begin(1000);
+  wait.not_first_before(4500);
+  CHECK(wait.first_not_before_ms() == 4500);
 }

@@ -208,7 +208,7 @@ bool HangDesk::has_news(std::int64_t now_ms) {
   return is_due;
 }
 
-void HangDesk::round_runs(RoundNumber round, Now now, Effects& out) {
+void HangDesk::round_runs(RoundNumber round, HangNow now, Effects& out) {
   suspects_links_ = false;
   ending_.reset();
   has_stuck_ = false;
@@ -259,14 +259,14 @@ void HangDesk::end_collection() {
   }
 }
 
-void HangDesk::on_progress(const Node& node, const NodeProgress& message, Now now, Effects& out) {
+void HangDesk::on_progress(const Node& node, const NodeProgress& message, HangNow now, Effects& out) {
   if (round_ != message.round) return;
   note_section(node.agent, message.oldest, now, out);
   beat(node.agent, message.newest, now, out);
 }
 
 // A node that is done stays silent, and no other node waits for it.
-void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, Effects& out) {
+void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, HangNow now, Effects& out) {
   if (settings_.sections.empty() || !members_.contains(agent)) return;
   const std::int64_t age_ms = std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
   sections_.heard(agent, {now.now_ms - age_ms, said.rank, said.section});
@@ -281,7 +281,7 @@ void HangDesk::note_section(AgentId agent, const ProgressOfRank& said, Now now, 
 
 // A node reports again only what its ranks have done since. By its time that may be no later: a section may end and the
 // next one begin within a millisecond, and one report may travel faster than the one before.
-void HangDesk::beat(AgentId agent, const ProgressOfRank& said, Now now, Effects& out) {
+void HangDesk::beat(AgentId agent, const ProgressOfRank& said, HangNow now, Effects& out) {
   const std::int64_t at_ms = now.now_ms - std::clamp<std::int64_t>(said.age_ms, 0, kOldestMs);
   const bool is_further = newest_ && newest_->step < said.step && at_ms + kSameMs > newest_ms_;
   const bool is_later = agent == newest_agent_ || is_further;
@@ -292,7 +292,7 @@ void HangDesk::beat(AgentId agent, const ProgressOfRank& said, Now now, Effects&
   handle(hang::Beat{phase_of(said.phase), now.now_ms - at_ms}, now, out);
 }
 
-void HangDesk::on_signs(const Node& node, const HangSigns& message, Now now, Effects& out) {
+void HangDesk::on_signs(const Node& node, const HangSigns& message, HangNow now, Effects& out) {
   const auto member = members_.find(node.agent);
   if (round_ != message.round || member == members_.end()) return;
   const HangFacts before = std::exchange(member->second.facts, message.facts);
@@ -305,7 +305,7 @@ void HangDesk::on_signs(const Node& node, const HangSigns& message, Now now, Eff
   if (message.disks_move) handle(hang::DiskMoves{}, now, out);
 }
 
-void HangDesk::on_evidence(const Node& node, const NodeEvidence& message, Now now, Effects& out) {
+void HangDesk::on_evidence(const Node& node, const NodeEvidence& message, HangNow now, Effects& out) {
   const auto found = members_.find(node.agent);
   if (round_ != message.round || !collecting_ || message.collection != collection_ || found == members_.end()) return;
   Member& member = found->second;
@@ -316,7 +316,7 @@ void HangDesk::on_evidence(const Node& node, const NodeEvidence& message, Now no
   if (awaited_ == 0) handle(hang::Collected{}, now, out);
 }
 
-void HangDesk::on_time(Now now, Effects& out) {
+void HangDesk::on_time(HangNow now, Effects& out) {
   if (!round_) return;
   const auto due_ms = next_ms();
   if (due_ms && *due_ms <= now.now_ms) handle(hang::Tick{}, now, out);
@@ -327,16 +327,16 @@ std::optional<std::int64_t> HangDesk::next_ms() const {
   return watch_->next_ms();
 }
 
-void HangDesk::handle(const hang::HangEvent& event, Now now, Effects& out) {
+void HangDesk::handle(const hang::HangEvent& event, HangNow now, Effects& out) {
   if (!watch_ || !round_) return;
   for (const hang::HangEffect& effect : watch_->handle(event, now.now_ms)) perform(effect, now, out);
 }
 
-void HangDesk::perform(const hang::HangEffect& effect, Now now, Effects& out) {
+void HangDesk::perform(const hang::HangEffect& effect, HangNow now, Effects& out) {
   std::visit([&](const auto& known) { perform_one(known, now, out); }, effect);
 }
 
-void HangDesk::perform_one(const hang::TellNotArmed&, Now now, Effects& out) {
+void HangDesk::perform_one(const hang::TellNotArmed&, HangNow now, Effects& out) {
   const std::string text =
       "no progress of this job is seen, so that nobody would notice if it hung; docs/progress.md says what is seen";
   out.push_back(Note{"no node has shown progress in this round: it is not watched for hangs"});
@@ -346,11 +346,11 @@ void HangDesk::perform_one(const hang::TellNotArmed&, Now now, Effects& out) {
 }
 
 // No sample is taken before the evidence, which has two of each stack itself: whether the ranks move is not known here.
-void HangDesk::perform_one(const hang::TakeSample& effect, Now now, Effects& out) {
+void HangDesk::perform_one(const hang::TakeSample& effect, HangNow now, Effects& out) {
   if (effect.is_second) handle(hang::Sampled{hang::Sampled::Is::kUnknown}, now, out);
 }
 
-void HangDesk::perform_one(const hang::Collect& effect, Now now, Effects& out) {
+void HangDesk::perform_one(const hang::Collect& effect, HangNow now, Effects& out) {
   end_collection();
   collecting_ = effect;
   over_section_ = effect.limit.from == hang::LimitFrom::kSection ? watch_->section() : "";
@@ -376,7 +376,7 @@ void HangDesk::perform_one(const hang::Collect& effect, Now now, Effects& out) {
   if (awaited_ == 0) handle(hang::Collected{}, now, out);
 }
 
-void HangDesk::perform_one(const hang::Judge& effect, Now now, Effects& out) {
+void HangDesk::perform_one(const hang::Judge& effect, HangNow now, Effects& out) {
   const hang::HangPicture picture(facts());
   const hang::HangVerdict verdict = hang::judge(picture);
   hang::HangStory told = story();
@@ -423,7 +423,7 @@ bool HangDesk::may_restart(const hang::Collect& why) const {
 }
 
 // Charges the nodes at fault, and has the round end. Returns what is done, as a clause.
-std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now) {
+std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, HangNow now) {
   HangCharges::Hang hang{
       .fault = verdict.fault, .nodes = static_cast<int>(now.roster.count(MemberState::kMember)), .least = now.least};
   std::map<AgentId, std::string> whys;
@@ -447,9 +447,9 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
            std::ranges::find(hang.charged, other.identity(), &HangCharges::Charged::node) == hang.charged.end();
   }));
   HangCharges::Decision decision = charges_.charge(hang);
-  End end{.because = format("the job hung: {}", verdict.cause),
-          .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
-          .dumps = hang::want_dump_key(picture.facts())};
+  HangEnd end{.because = format("the job hung: {}", verdict.cause),
+              .fatal = decision.fatal.empty() ? "" : format("{}; {}", decision.fatal, verdict.cause),
+              .dumps = hang::want_dump_key(picture.facts())};
   suspects_links_ = verdict.rule == kRuleOfLinks;
   ending_ = Ending{*round_, {}};
   for (const auto& [agent, why] : whys) {
@@ -467,7 +467,7 @@ std::string HangDesk::end_round(const hang::HangPicture& picture, const hang::Ha
     });
     if (is_unseen) end.aborts.insert(agent);
   }
-  end_ = std::make_unique<const End>(std::move(end));
+  end_ = std::make_unique<const HangEnd>(std::move(end));
   return std::move(decision.action);
 }
 
@@ -479,11 +479,11 @@ std::vector<std::string> HangDesk::late_names() const {
   return names;
 }
 
-void HangDesk::perform_one(const hang::Withdraw& effect, Now now, Effects& out) {
+void HangDesk::perform_one(const hang::Withdraw& effect, HangNow now, Effects& out) {
   withdraw(format("progress after {} ms", effect.silent_ms), effect.silent_ms, now, out);
 }
 
-void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out) {
+void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, HangNow now, Effects& out) {
   end_collection();
   ++withdrawn_;
   out.push_back(Note{format("{}: the job does not hang", why)});
@@ -492,7 +492,7 @@ void HangDesk::withdraw(const std::string& why, std::int64_t silent_ms, Now now,
 
 // A user may have stopped a worker and forgotten it: before the round ends for that, SIGCONT is tried.
 void HangDesk::continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms,
-                                Now now, Effects& out) {
+                                HangNow now, Effects& out) {
   has_continued_ = true;
   end_collection();
   const RankRuns stopped =
@@ -511,7 +511,7 @@ void HangDesk::continue_stopped(const hang::HangPicture& picture, const std::str
   }
 }
 
-void HangDesk::perform_one(const hang::TellRecovered& effect, Now now, Effects& out) {
+void HangDesk::perform_one(const hang::TellRecovered& effect, HangNow now, Effects& out) {
   ++recovered_;
   if (last_) last_->is_over = true;
   out.push_back(Note{format("the job makes progress again, after {} ms", effect.silent_ms)});

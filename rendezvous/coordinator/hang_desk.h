@@ -39,26 +39,28 @@ struct TransferredHang {
   }
 };
 
+// The job's nodes, and the time.
+struct HangNow {
+  const membership::Roster& roster;
+  std::int64_t now_ms = 0;
+  int least = 0;  // with fewer nodes the job has no round
+};
+
+// The round is to end for a hang (--hang=restart).
+struct HangEnd {
+  std::string because = {};  // as a clause
+  std::string fatal = {};    // why the job ends; empty: another round follows
+  // Nodes that leave the job, with the reason as a clause.
+  std::map<protocol::AgentId, std::string> out = {};
+  std::set<protocol::AgentId> aborts = {};  // nodes of whose workers not all stacks could be read
+  bool dumps = false;                       // StopWorkers::dumps
+};
+
 // Watches a round for a hang (hang::HangWatch), asks all its nodes for evidence when there is one, judges the answers,
 // tells all nodes the verdict, and says whether the round is to end for it. Times are milliseconds of the coordinator's
 // clock.
 class HangDesk {
  public:
-  // The job's nodes, and the time.
-  struct Now {
-    const membership::Roster& roster;
-    std::int64_t now_ms = 0;
-    int least = 0;  // with fewer nodes the job has no round
-  };
-  // The round is to end for a hang (--hang=restart).
-  struct End {
-    std::string because = {};  // as a clause
-    std::string fatal = {};    // why the job ends; empty: another round follows
-    // Nodes that leave the job, with the reason as a clause.
-    std::map<protocol::AgentId, std::string> out = {};
-    std::set<protocol::AgentId> aborts = {};  // nodes of whose workers not all stacks could be read
-    bool dumps = false;                       // StopWorkers::dumps
-  };
   // A verdict that nodes were told.
   struct Told {
     protocol::RoundNumber round = 0;
@@ -108,23 +110,23 @@ class HangDesk {
   const TransferredHang* was_ending(protocol::RoundNumber round) const;
 
   // Workers of this round run, on the nodes that are in it.
-  void round_runs(protocol::RoundNumber round, Now now, Effects& out);
+  void round_runs(protocol::RoundNumber round, HangNow now, Effects& out);
   void round_ends(std::int64_t now_ms);
   // The round that is watched; empty: none is.
   const std::optional<protocol::RoundNumber>& round() const { return round_; }
 
   // The round that is watched is to end; null: it goes on. Each end is returned once.
-  std::unique_ptr<const End> take_end() { return std::move(end_); }
+  std::unique_ptr<const HangEnd> take_end() { return std::move(end_); }
   // A round has ended for a hang that the links between the nodes may have caused, and none has run since: all nodes
   // are to be checked before the next one runs.
   bool suspects_links() const { return suspects_links_; }
 
   // Messages of nodes in the round that is watched.
-  void on_progress(const membership::Node& node, const protocol::NodeProgress& message, Now now, Effects& out);
-  void on_signs(const membership::Node& node, const protocol::HangSigns& message, Now now, Effects& out);
-  void on_evidence(const membership::Node& node, const protocol::NodeEvidence& message, Now now, Effects& out);
+  void on_progress(const membership::Node& node, const protocol::NodeProgress& message, HangNow now, Effects& out);
+  void on_signs(const membership::Node& node, const protocol::HangSigns& message, HangNow now, Effects& out);
+  void on_evidence(const membership::Node& node, const protocol::NodeEvidence& message, HangNow now, Effects& out);
   // Does what is due.
-  void on_time(Now now, Effects& out);
+  void on_time(HangNow now, Effects& out);
   // When on_time() is due; empty: never.
   std::optional<std::int64_t> next_ms() const;
 
@@ -140,22 +142,22 @@ class HangDesk {
     std::optional<hang::NodeFacts> evidence = {};  // of the present collection
   };
 
-  void handle(const hang::HangEvent& event, Now now, Effects& out);
-  void perform(const hang::HangEffect& effect, Now now, Effects& out);
-  void perform_one(const hang::TellNotArmed& effect, Now now, Effects& out);
-  void perform_one(const hang::TakeSample& effect, Now now, Effects& out);
-  void perform_one(const hang::Collect& effect, Now now, Effects& out);
-  void perform_one(const hang::Judge& effect, Now now, Effects& out);
-  void perform_one(const hang::Withdraw& effect, Now now, Effects& out);
-  void perform_one(const hang::TellRecovered& effect, Now now, Effects& out);
-  void withdraw(const std::string& why, std::int64_t silent_ms, Now now, Effects& out);
-  void note_section(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
-  void beat(protocol::AgentId agent, const protocol::ProgressOfRank& said, Now now, Effects& out);
-  void continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms, Now now,
+  void handle(const hang::HangEvent& event, HangNow now, Effects& out);
+  void perform(const hang::HangEffect& effect, HangNow now, Effects& out);
+  void perform_one(const hang::TellNotArmed& effect, HangNow now, Effects& out);
+  void perform_one(const hang::TakeSample& effect, HangNow now, Effects& out);
+  void perform_one(const hang::Collect& effect, HangNow now, Effects& out);
+  void perform_one(const hang::Judge& effect, HangNow now, Effects& out);
+  void perform_one(const hang::Withdraw& effect, HangNow now, Effects& out);
+  void perform_one(const hang::TellRecovered& effect, HangNow now, Effects& out);
+  void withdraw(const std::string& why, std::int64_t silent_ms, HangNow now, Effects& out);
+  void note_section(protocol::AgentId agent, const protocol::ProgressOfRank& said, HangNow now, Effects& out);
+  void beat(protocol::AgentId agent, const protocol::ProgressOfRank& said, HangNow now, Effects& out);
+  void continue_stopped(const hang::HangPicture& picture, const std::string& cause, std::int64_t silent_ms, HangNow now,
                         Effects& out);
   void end_collection();
   bool may_restart(const hang::Collect& why) const;
-  std::string end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, Now now);
+  std::string end_round(const hang::HangPicture& picture, const hang::HangVerdict& verdict, HangNow now);
   std::vector<std::string> late_names() const;
   hang::JobFacts facts() const;
   hang::HangStory story() const;
@@ -164,7 +166,7 @@ class HangDesk {
   hang::LimitSettings settings_;
   bool restarts_ = false;  // a hang ends its round
   HangCharges charges_;
-  std::unique_ptr<const End> end_;  // null: nothing is to end
+  std::unique_ptr<const HangEnd> end_;  // null: nothing is to end
   // A round that is to end for its hang, or has ended for it.
   struct Ending {
     protocol::RoundNumber round = 0;

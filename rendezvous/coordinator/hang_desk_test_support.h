@@ -12,6 +12,8 @@
 
 #include "health/hang/hang_test_support.h"
 #include "rendezvous/coordinator/coordinator_test_support.h"
+#include "rendezvous/coordinator/hang_desk.h"
+#include "rendezvous/coordinator/transferred_state.h"
 #include "src/base/json.h"
 
 // Jobs that hang, for tests of their coordinator.

@@ -12,10 +12,10 @@
 
 namespace elastic::coordinator {
 
-// The end of a job, from its result until its nodes may end: which nodes have the result, what the node of the first
-// failure reports, and how long the coordinator stays for nodes that may come back. It is told the job result, which
-// nodes have heard it and which have gone; it says when all may be dismissed. Times are milliseconds of the
-// coordinator's clock.
+// The end of a job here: it goes on under the next leader, or it has a result. From that until its nodes may end: which
+// nodes have the result, what the node of the first failure reports, and how long the coordinator stays for nodes that
+// may come back. It is told the job result, which nodes have heard it and which have gone; it says when all may be
+// dismissed. Times are milliseconds of the coordinator's clock.
 class JobEnding {
  public:
   // The job ends with this result.
@@ -26,6 +26,10 @@ class JobEnding {
   // The job result comes from an earlier coordinator, and some nodes may not have it yet: the coordinator stays until
   // then at least. Replaces an earlier time of stay_until().
   void stay_for_other_nodes(std::int64_t until_ms) { not_before_ms_ = until_ms; }
+
+  // This coordinator has resigned because its process leaves: the job goes on under the next leader.
+  void leave_to_next_leader() { is_left_ = true; }
+  bool is_left_to_next_leader() const { return is_left_; }
 
   // The node has the job result. The first details of the first failure that a node reports are kept.
   void has_heard(protocol::AgentId node, const std::string& details);
@@ -55,6 +59,7 @@ class JobEnding {
   bool is_where_it_failed(const membership::Node& node, const Slots& slots) const;
 
   std::optional<protocol::JobResult> job_result_;
+  bool is_left_ = false;
   std::set<protocol::AgentId> heard_;
   std::int64_t not_before_ms_ = 0;
   std::string details_;  // of the first failure

@@ -26,6 +26,15 @@ membership::ScaleUp scale_up_of(const JobRules& rules) {
   return {};
 }
 
+JobBudgets budgets_of(const protocol::JobTerms& terms, const JobRules& rules) {
+  return {.restarts = RestartBudget(terms.max_restarts),
+          .losses = LossBudget(with_default_bound({.per_node = rules.node_losses,
+                                                   .window_ms = rules.loss_window_ms,
+                                                   .quarantine_ms = rules.quarantine_ms,
+                                                   .per_job = rules.job_losses},
+                                                  terms.max_nodes))};
+}
+
 }  // namespace
 
 membership::FormingRules JobSettings::next_round() const {
@@ -58,21 +67,12 @@ JobSettings settings_of(const protocol::JobTerms& terms, const JobRules& given, 
                  .grace_ms = rules.replacement_grace_ms,
                  .settle_ms = rules.scale_up_after_ms};
   out.scale_up = scale_up_of(rules);
+  out.budgets = budgets_of(out.terms, rules);
   return out;
 }
 
 JobSettings settings_of(const protocol::NodeJoins& message) {
   return settings_of(message.terms, message.rules, message.check);
-}
-
-JobBudgets budgets_of(const JobSettings& settings) {
-  const JobRules& rules = settings.rules;
-  return {.restarts = RestartBudget(settings.terms.max_restarts),
-          .losses = LossBudget(with_default_bound({.per_node = rules.node_losses,
-                                                   .window_ms = rules.loss_window_ms,
-                                                   .quarantine_ms = rules.quarantine_ms,
-                                                   .per_job = rules.job_losses},
-                                                  settings.terms.max_nodes))};
 }
 
 }  // namespace elastic::coordinator

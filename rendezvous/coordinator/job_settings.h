@@ -7,7 +7,7 @@
 
 namespace elastic::coordinator {
 
-// How the job is run. The first node that joins brings it.
+// How the job is run, which the first node that joins brings, and what it may still spend.
 struct JobSettings {
   bool are_known = false;  // a node has joined
   protocol::JobTerms terms = {};
@@ -16,6 +16,7 @@ struct JobSettings {
   membership::FormingRules forming = {};
   membership::ScaleUp scale_up = {};
   int first_size = 0;  // how many nodes the first round had; 0: there was none yet
+  JobBudgets budgets = {};
 
   // The forming rules of the next round, whose maximum depends on the size of the first one.
   membership::FormingRules next_round() const;
@@ -25,11 +26,9 @@ struct JobSettings {
   bool is_most(int nodes) const;
 };
 
+// Nothing of the budgets is spent: who assigns the result forgets what was.
 JobSettings settings_of(const protocol::NodeJoins& message);
 JobSettings settings_of(const protocol::JobTerms& terms, const protocol::JobRules& rules,
                         const health::CheckRules& check);
-
-// What a job with these settings may spend; nothing is spent yet.
-JobBudgets budgets_of(const JobSettings& settings);
 
 }  // namespace elastic::coordinator

@@ -63,8 +63,8 @@ TEST_CASE("the most nodes of a job are a multiple of the unit") {
 }
 
 TEST_CASE("the budgets of a new job are those of its options, unspent") {
-  const coordinator::JobBudgets budgets = coordinator::budgets_of(
-      settings_of({.terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3}, .rules = {.job_losses = 1}}));
+  const coordinator::JobBudgets budgets =
+      settings_of({.terms = {.min_nodes = 1, .max_nodes = 2, .max_restarts = 3}, .rules = {.job_losses = 1}}).budgets;
   CHECK(budgets.restarts.limit() == 3);
   CHECK(budgets.restarts.used() == 0);
   CHECK(budgets.losses.losses() == 0);

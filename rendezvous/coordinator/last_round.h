@@ -29,6 +29,10 @@ class LastRound {
   const std::optional<protocol::StoreEndpoint>& store() const { return store_; }
   // Its nodes were told to start the workers.
   bool has_run() const { return has_run_; }
+  // Why it is being stopped. Also while no round is on, and before the first one: why the job ends, and which nodes
+  // have left.
+  const RoundStop& stopping() const { return stopping_; }
+  RoundStop& stopping() { return stopping_; }
 
   // Another round forms here, in this term.
   void form(protocol::Term term) {
@@ -37,12 +41,14 @@ class LastRound {
     slots_.clear();
     store_.reset();
     has_run_ = false;
+    stopping_ = {};
   }
   // Its nodes report this round of an earlier coordinator.
   void take_over(protocol::RoundNumber number) {
     number_ = number;
     formed_in_ = 0;
     slots_.clear();
+    stopping_ = {};
   }
   // An earlier coordinator has ended the job with this round.
   void was_last(protocol::RoundNumber number) { number_ = number; }
@@ -51,6 +57,8 @@ class LastRound {
   void sort_slots() { std::ranges::sort(slots_, {}, &Slot::slot); }
   void open_store(const protocol::StoreEndpoint& endpoint) { store_ = endpoint; }
   void run() { has_run_ = true; }
+  // All its nodes have stopped. Returns why, and forgets it.
+  RoundStop take_stop() { return std::exchange(stopping_, {}); }
   void ends_for(Again again) { again_ = std::move(again); }
 
  private:
@@ -62,6 +70,7 @@ class LastRound {
   Slots slots_;
   std::optional<protocol::StoreEndpoint> store_;
   bool has_run_ = false;
+  RoundStop stopping_;
 };
 
 }  // namespace elastic::coordinator

@@ -74,11 +74,11 @@ protocol::Transferred StateTransfer::give(protocol::Term term, const Transferred
   TransferredState state{.rules = parts.settings.rules,
                          .check = parts.settings.check,
                          .first_size = parts.settings.first_size,
-                         .restarts_used = parts.budgets.restarts.used(),
-                         .losses = parts.budgets.losses.losses(),
-                         .crash = parts.budgets.crash_loop.last()};
+                         .restarts_used = parts.settings.budgets.restarts.used(),
+                         .losses = parts.settings.budgets.losses.losses(),
+                         .crash = parts.settings.budgets.crash_loop.last()};
   put_hang(state, parts);
-  for (LossBudget::Record& record : parts.budgets.losses.records(limits::kTransferredHosts, parts.now_ms)) {
+  for (LossBudget::Record& record : parts.settings.budgets.losses.records(limits::kTransferredHosts, parts.now_ms)) {
     state.hosts.push_back({std::move(record.node), record.losses, record.last_ms + offset_ms, record.quarantine_ms,
                            record.until_ms == 0 ? 0 : record.until_ms + offset_ms});
   }
@@ -116,24 +116,23 @@ StateTransfer::Taken StateTransfer::adopt_state(const protocol::Transferred& bro
   taken_ = brought.number;
   more_ = state->more;
   last_ = *state;
-  const int restarts = std::max(parts.budgets.restarts.used(), state->restarts_used);
-  const int losses = std::max(parts.budgets.losses.losses(), state->losses);
+  const int restarts = std::max(parts.settings.budgets.restarts.used(), state->restarts_used);
+  const int losses = std::max(parts.settings.budgets.losses.losses(), state->losses);
   parts.settings = settings_of(parts.settings.terms, state->rules, state->check);
   const protocol::JobTerms& terms = parts.settings.terms;
   if (state->first_size != 0) {
     parts.settings.first_size = std::clamp(state->first_size, terms.min_nodes, terms.max_nodes);
   }
-  parts.budgets = budgets_of(parts.settings);
-  parts.budgets.restarts.set_used(std::clamp<int>(restarts, 0, limits::kMaxRestarts));
-  parts.budgets.losses.set_losses(losses);
-  parts.budgets.crash_loop.set_last(state->crash);
+  parts.settings.budgets.restarts.set_used(std::clamp<int>(restarts, 0, limits::kMaxRestarts));
+  parts.settings.budgets.losses.set_losses(losses);
+  parts.settings.budgets.crash_loop.set_last(state->crash);
   for (const TransferredState::Host& host : state->hosts) {
-    parts.budgets.losses.restore({.node = host.name,
-                                  .losses = host.losses,
-                                  .last_ms = by_clock(host.last_ms, parts),
-                                  .quarantine_ms = host.quarantine_ms,
-                                  .until_ms = by_clock(host.until_ms, parts)},
-                                 parts.now_ms);
+    parts.settings.budgets.losses.restore({.node = host.name,
+                                           .losses = host.losses,
+                                           .last_ms = by_clock(host.last_ms, parts),
+                                           .quarantine_ms = host.quarantine_ms,
+                                           .until_ms = by_clock(host.until_ms, parts)},
+                                          parts.now_ms);
   }
   for (const TransferredState::Evicted& host : state->evicted) {
     parts.check.evict_host(host.name, host.by_hang ? Eviction::kHung : Eviction::kUnhealthy);

@@ -86,7 +86,6 @@ std::optional<TransferredState> decode(std::string_view bytes);
 // The parts of a coordinator that are transferred.
 struct TransferredParts {
   JobSettings& settings;
-  JobBudgets& budgets;
   RoundCheck& check;
   HangDesk& hang;
   std::int64_t now_ms = 0;   // by the coordinator's clock

@@ -33,11 +33,10 @@ TransferredState whole() {
 // A coordinator's parts. Its clock shows 5 s when it is `unix_ms`.
 struct Parts {
   explicit Parts(std::int64_t with_unix_ms) : unix_ms(with_unix_ms) {}
-  operator TransferredParts() { return {settings, budgets, check, hang, 5000, unix_ms}; }
+  operator TransferredParts() { return {settings, check, hang, 5000, unix_ms}; }
 
   std::int64_t unix_ms;
   JobSettings settings = settings_of(kTerms, {}, {});
-  JobBudgets budgets = budgets_of(settings);
   RoundCheck check = RoundCheck(health::no_check());
   HangDesk hang;
   StateTransfer state_transfer;
@@ -84,11 +83,10 @@ TEST_CASE("a coordinator takes over the state that another one transfers, by its
   Parts first(2'000'000);
   first.settings = settings_of(kTerms, {.join_timeout_ms = 44'000, .node_losses = 1}, {.excludes_stragglers = true});
   first.settings.first_size = 3;
-  first.budgets = budgets_of(first.settings);
-  first.budgets.restarts.set_used(2);
-  first.budgets.losses.count_loss();
-  first.budgets.losses.charge("node-1", 4000);
-  first.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
+  first.settings.budgets.restarts.set_used(2);
+  first.settings.budgets.losses.count_loss();
+  first.settings.budgets.losses.charge("node-1", 4000);
+  first.settings.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 1);
   first.check.evict_host("node-7", Eviction::kUnhealthy);
   first.check.evict_host("node-8", Eviction::kHung);
   const Transferred transferred = first.state_transfer.give(1, first);
@@ -99,24 +97,25 @@ TEST_CASE("a coordinator takes over the state that another one transfers, by its
   CHECK(second.settings.check == first.settings.check);
   CHECK(second.settings.terms == kTerms);
   CHECK(second.settings.first_size == 3);
-  CHECK(second.budgets.restarts.used() == 2);
-  CHECK(second.budgets.restarts.limit() == 5);
-  CHECK(second.budgets.losses.losses() == 1);
-  CHECK(second.budgets.losses.quarantined_until("node-1", 5000) == 4000 + 300'000 - 100'000);
-  CHECK(second.budgets.losses.charge("node-1", 5000) == 5000 + 600'000);  // the second time it is twice as long
-  CHECK(second.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 2) == 1);
+  CHECK(second.settings.budgets.restarts.used() == 2);
+  CHECK(second.settings.budgets.restarts.limit() == 5);
+  CHECK(second.settings.budgets.losses.losses() == 1);
+  CHECK(second.settings.budgets.losses.quarantined_until("node-1", 5000) == 4000 + 300'000 - 100'000);
+  CHECK(second.settings.budgets.losses.charge("node-1", 5000) ==
+        5000 + 600'000);  // the second time it is twice as long
+  CHECK(second.settings.budgets.crash_loop.failed(Crash{Crash::Kind::kImport, 1}, 2) == 1);
   CHECK(second.check.eviction_of("node-7") == Eviction::kUnhealthy);
   CHECK(second.check.eviction_of("node-8") == Eviction::kHung);
 }
 
 TEST_CASE("counts of lost nodes that were not quarantined go on") {
   Parts first(2'000'000);
-  first.budgets.losses.charge("node-1", 4000);
-  first.budgets.losses.charge("node-1", 4500);
+  first.settings.budgets.losses.charge("node-1", 4000);
+  first.settings.budgets.losses.charge("node-1", 4500);
   Parts second(2'001'000);
   REQUIRE(second.state_transfer.adopt_state(first.state_transfer.give(1, first), second) == Taken::kNew);
-  CHECK(!second.budgets.losses.quarantined_until("node-1", 5000));
-  CHECK(second.budgets.losses.charge("node-1", 5000) == 5000 + 300'000);  // the third loss
+  CHECK(!second.settings.budgets.losses.quarantined_until("node-1", 5000));
+  CHECK(second.settings.budgets.losses.charge("node-1", 5000) == 5000 + 300'000);  // the third loss
 }
 
 TEST_CASE("of several states the newest holds, and each later coordinator's are newer") {
@@ -197,10 +196,10 @@ TEST_CASE("whatever numbers are transferred, they are brought within their bound
     REQUIRE(parts.state_transfer.adopt_state({1, encode(state)}, parts) == Taken::kNew);
     CHECK(parts.settings.first_size >= kTerms.min_nodes);
     CHECK(parts.settings.first_size <= kTerms.max_nodes);
-    CHECK(parts.budgets.restarts.used() >= 0);
-    CHECK(parts.budgets.losses.losses() >= 0);
-    parts.budgets.losses.charge("node-1", 5000);
-    CHECK(parts.budgets.losses.quarantined_until("node-1", 5000).value_or(5000) >= 5000);
+    CHECK(parts.settings.budgets.restarts.used() >= 0);
+    CHECK(parts.settings.budgets.losses.losses() >= 0);
+    parts.settings.budgets.losses.charge("node-1", 5000);
+    CHECK(parts.settings.budgets.losses.quarantined_until("node-1", 5000).value_or(5000) >= 5000);
     REQUIRE(decode(parts.state_transfer.give(2, parts).state).has_value());
   }
 }
@@ -215,7 +214,7 @@ TEST_CASE("a state with any byte changed, or cut off anywhere, does no harm") {
     changed[at] = static_cast<char>(dice.number());
     Parts parts(2'000'000);
     if (parts.state_transfer.adopt_state({1, changed}, parts) == Taken::kUnreadable) continue;
-    parts.budgets.losses.charge("node-1", 5000);
+    parts.settings.budgets.losses.charge("node-1", 5000);
     CHECK(decode(parts.state_transfer.give(2, parts).state).has_value());
   }
 }

@@ -28,8 +28,8 @@ Follower::Welcomed Follower::welcomed(const protocol::Welcome& welcome, bool is_
   return {};
 }
 
-std::optional<Follower::LeaseAck> Follower::lease_granted(const protocol::Welcome& welcome, const Grant& grant,
-                                                          std::int64_t now_ms) {
+std::optional<Follower::LeaseAck> Follower::lease_granted(const protocol::Welcome& welcome,
+                                                          const protocol::Grant& grant, std::int64_t now_ms) {
   if (grant.is_lease) search_.end();
   if (!grant.asks_vote) vote_.granted_unasked();
   return grant.asks_vote ? vote_.lease_granted(welcome, now_ms) : std::nullopt;

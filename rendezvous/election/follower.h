@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "rendezvous/election/grant.h"
 #include "rendezvous/election/node_vote.h"
 #include "rendezvous/election/search.h"
 #include "rendezvous/protocol/lease.h"
@@ -60,7 +59,8 @@ class Follower {
   // The coordinator of that welcome, whose term may have grown, has answered a keep-alive. Not empty: the lease ack to
   // be sent, with which the node votes for it.
   using LeaseAck = NodeVote::Answer;
-  std::optional<LeaseAck> lease_granted(const protocol::Welcome& welcome, const Grant& grant, std::int64_t now_ms);
+  std::optional<LeaseAck> lease_granted(const protocol::Welcome& welcome, const protocol::Grant& grant,
+                                        std::int64_t now_ms);
   // It prepares a round with the node. True: it is to be told that the node has heard that.
   bool on_prepare_round(const protocol::PrepareRound& round, const protocol::Welcome& welcome, std::int64_t now_ms);
   // It prepares one without the node.

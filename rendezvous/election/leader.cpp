@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/election/candidate.h"
+#include "rendezvous/election/leader_lease.h"
 #include "src/base/limits.h"
 #include "src/base/text.h"
 
@@ -31,13 +33,20 @@ bool makes_sense(const VoterState& voter_state, const protocol::LeaseTimes& time
 
 }  // namespace
 
+Leader::Leader(protocol::LeaseTimes times, std::optional<AgentId> own, std::optional<protocol::NextLeader> own_process)
+    : times_(times), own_(own), own_process_(std::move(own_process)) {}
+
+Leader::Leader(Leader&&) noexcept = default;
+
+Leader::~Leader() = default;
+
 void Leader::follow(bool counts_votes, bool has_round, std::int64_t now_ms) {
   if (counts_votes == is_counting()) return;
   lease_.reset();
   candidate_.reset();
   voters_.clear();
   if (!counts_votes) return;
-  lease_.emplace(times_, own_);
+  lease_ = std::make_unique<LeaderLease>(times_, own_);
   if (has_round) campaign(now_ms);
 }
 
@@ -46,9 +55,15 @@ void Leader::campaign(std::int64_t now_ms) {
   if (!candidate_) candidate_until_ms_ = now_ms + times_.loss_timeout_ms;
   voted_ms_ = now_ms;
   lease_.reset();
-  candidate_.emplace(times_, own_);
+  candidate_ = std::make_unique<Candidate>(times_, own_);
   voters_.clear();
 }
+
+bool Leader::lacks_votes(std::int64_t now_ms) const { return candidate_ && !candidate_->has_quorum(now_ms); }
+
+bool Leader::needs_votes() const { return lease_ && !lease_->before().empty(); }
+
+bool Leader::is_sole_leader(std::int64_t now_ms) const { return needs_votes() && lease_->authority().holds(now_ms); }
 
 void Leader::acknowledges(AgentId agent, const std::optional<VoterState>& voter_state, std::int64_t since_ms,
                           std::int64_t now_ms) {
@@ -92,7 +107,7 @@ Leader::Count Leader::count_votes(bool has_voters, std::int64_t now_ms) {
   Count count{.asks = is_to_ask(now_ms)};
   auto elected = candidate_->elected(now_ms);
   if (!elected) return count;
-  lease_.emplace(std::move(elected->lease));
+  lease_ = std::make_unique<LeaderLease>(std::move(elected->lease));
   if (own_has_ended_) lease_->died(*own_, now_ms);
   candidate_.reset();
   voters_.clear();
@@ -194,9 +209,9 @@ void Leader::grant(std::int64_t now_ms) {
   if (lease_) granted_ms_ = lease_->grant_ms(now_ms);
 }
 
-std::optional<Grant> Leader::grant_for(bool may_renew) const {
-  if (may_renew && may_act()) return Grant{granted_ms_, is_counting()};
-  if (is_counting()) return Grant{.good_for_ms = 0, .asks_vote = true, .is_lease = false};
+std::optional<protocol::Grant> Leader::grant_for(bool may_renew) const {
+  if (may_renew && may_act()) return protocol::Grant{granted_ms_, is_counting()};
+  if (is_counting()) return protocol::Grant{.good_for_ms = 0, .asks_vote = true, .is_lease = false};
   return {};
 }
 

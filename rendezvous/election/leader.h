@@ -2,20 +2,20 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "rendezvous/election/candidate.h"
-#include "rendezvous/election/grant.h"
-#include "rendezvous/election/leader_lease.h"
 #include "rendezvous/election/next_leaders.h"
 #include "rendezvous/election/peer_ports.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
 
 namespace elastic::election {
+
+class Candidate;
+class LeaderLease;
 
 // The leader's side of the votes, also while the coordinator is only a candidate, or votes do not count: whether it may
 // act for its job. With failover=off it always may. Otherwise votes count: it needs those
@@ -26,8 +26,9 @@ class Leader {
   // `own`: the agent in the coordinator's process; empty: it is on none of the nodes, and then `own_process` is where
   // the process listens, if that is known.
   Leader(protocol::LeaseTimes times, std::optional<protocol::AgentId> own,
-         std::optional<protocol::NextLeader> own_process)
-      : times_(times), own_(own), own_process_(std::move(own_process)) {}
+         std::optional<protocol::NextLeader> own_process);
+  Leader(Leader&&) noexcept;
+  ~Leader();
 
   // Votes count, or do not. `has_round`: a round has run, or may have.
   void follow(bool counts_votes, bool has_round, std::int64_t now_ms);
@@ -37,13 +38,13 @@ class Leader {
   // Was elected, or needs no election.
   bool may_act() const { return !candidate_; }
   // Votes count, and this is no candidate.
-  bool leads_by_votes() const { return lease_.has_value(); }
+  bool leads_by_votes() const { return lease_ != nullptr; }
   // The coordinator is a candidate, and its votes are no quorum.
-  bool lacks_votes(std::int64_t now_ms) const { return candidate_ && !candidate_->has_quorum(now_ms); }
+  bool lacks_votes(std::int64_t now_ms) const;
   // Votes count, and a round has run: this coordinator may act for so long as it has a quorum of its nodes.
-  bool needs_votes() const { return lease_ && !lease_->before().empty(); }
+  bool needs_votes() const;
   // It needs votes and has them: no other coordinator has a leader lease.
-  bool is_sole_leader(std::int64_t now_ms) const { return needs_votes() && lease_->authority().holds(now_ms); }
+  bool is_sole_leader(std::int64_t now_ms) const;
 
   // The agent votes for this coordinator: its lease ack is for the grant that was sent at `since_ms`. With its first
   // vote for a coordinator comes its voter state; one that makes no sense counts as an empty one.
@@ -106,7 +107,7 @@ class Leader {
   std::optional<std::int64_t> granted_ms() const { return granted_ms_; }
   // How the keep-alive of a node is answered. `may_renew`: if this coordinator is elected, the node may keep its
   // workers. Empty: not at all.
-  std::optional<Grant> grant_for(bool may_renew) const;
+  std::optional<protocol::Grant> grant_for(bool may_renew) const;
 
   // Votes count, but of these members only the coordinator's own node can be reached at a peer port.
   bool has_no_next_leader(const std::vector<protocol::AgentId>& members) const;
@@ -122,8 +123,8 @@ class Leader {
   std::optional<protocol::NextLeader> own_process_;
   bool own_has_ended_ = false;  // the agent in this process
   // At most one of them; none while votes do not count.
-  std::optional<LeaderLease> lease_;
-  std::optional<Candidate> candidate_;
+  std::unique_ptr<LeaderLease> lease_;
+  std::unique_ptr<Candidate> candidate_;
   std::map<protocol::AgentId, bool> voters_;  // of a candidate: the agents, and whether each was asked once more
   PeerPorts peer_ports_;
   std::optional<protocol::NextRound> next_round_;

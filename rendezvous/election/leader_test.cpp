@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "rendezvous/election/round.h"
+
 using namespace elastic;
 using namespace elastic::election;
 using protocol::AgentId;

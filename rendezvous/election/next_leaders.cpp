@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "src/base/limits.h"
+
 namespace elastic::election {
 
 std::vector<NextLeader> choose_next_leaders(const std::vector<NextLeaderCandidate>& nodes) {
@@ -22,7 +24,8 @@ std::vector<NextLeader> choose_next_leaders(const std::vector<NextLeaderCandidat
   std::vector<NextLeader> chosen;
   // The coordinator's own node is always in the list: its peer port shows the others whether the coordinator is dead.
   const bool has_host = host != nodes.end() && host->can_be_reached;
-  const std::size_t most = kMostNextLeaders - (has_host ? 1 : 0);
+  // As many as a message has room for, and enough that one of them survives what a job survives.
+  const std::size_t most = limits::kNextLeaders - (has_host ? 1 : 0);
   for (std::size_t turn = 0, before = 0; chosen.size() < most; ++turn, before = chosen.size()) {
     for (const auto& group : groups) {
       if (turn < group.size() && chosen.size() < most) chosen.push_back(group[turn]->node);
@@ -31,14 +34,6 @@ std::vector<NextLeader> choose_next_leaders(const std::vector<NextLeaderCandidat
   }
   if (has_host) chosen.push_back(host->node);
   return chosen;
-}
-
-std::optional<std::int64_t> NextLeaderDialing::again_at_ms(std::int64_t dialled_ms, bool has_refused,
-                                                           std::int64_t now_ms) const {
-  if (now_ms >= hurries_until_ms_) return {};
-  // A whole turn of refusals still takes a step, so that nodes that are all dead are not dialled without a pause.
-  const bool is_turn_over = next_ % count_ == 0;
-  return has_refused && !is_turn_over ? now_ms : std::max(now_ms, dialled_ms + kStepMs);
 }
 
 }  // namespace elastic::election

@@ -45,17 +45,3 @@ TEST_CASE("a node that cannot be reached is no next leader") {
   nodes[0].can_be_reached = nodes[2].can_be_reached = false;
   CHECK(ranks_of(choose_next_leaders(nodes)) == std::vector<int>{1, 3});
 }
-
-TEST_CASE("next leaders are dialled in turn every 250 ms for 2T, and after that with the ordinary pauses") {
-  NextLeaderDialing dialing(3, {}, 1'000);
-  CHECK(dialing.dial() == 0);
-  CHECK(dialing.again_at_ms(1'000, false, 1'010) == 1'250);
-  CHECK(dialing.again_at_ms(1'000, false, 1'900) == 1'900);
-  CHECK(dialing.again_at_ms(1'000, true, 1'010) == 1'010);
-  CHECK(dialing.dial() == 1);
-  CHECK(dialing.dial() == 2);
-  CHECK(dialing.again_at_ms(1'020, true, 1'030) == 1'270);  // all of them have refused: still a step
-  CHECK(dialing.dial() == 0);
-  CHECK(dialing.again_at_ms(10'900, true, 10'999) == 10'999);
-  CHECK_FALSE(dialing.again_at_ms(10'990, false, 11'000));
-}

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/election/next_leaders.h"
+#include "rendezvous/election/next_leader_dialing.h"
 #include "rendezvous/protocol/lease.h"
 #include "rendezvous/protocol/messages.h"
+#include "src/base/limits.h"
 
 namespace elastic::election {
 
@@ -96,15 +97,15 @@ class Search {
   std::size_t begins_with_ = 0;                 // the first one that is asked in this search
   protocol::AgentId shunned_ = 0;      // a new start of a node, no next leader, that campaigned without enough votes
   std::size_t peer_ports_opened_ = 0;  // in this search
-  using Places = std::bitset<kMostNextLeaders + 1>;  // the next leaders, and discovery as the last
-  std::vector<std::size_t> to_probe_;                // places, the next one last
-  std::optional<std::size_t> probed_;                // the place that was probed last
-  Places silent_;                                    // those that did not answer a probe
-  Places to_wait_for_;                               // those of them that are to be probed once more
-  std::optional<NextLeaderDialing> dialing_;         // set when the agent is free
-  std::optional<PeerTarget> redirected_to_;          // is asked next
-  std::optional<std::int64_t> retry_ms_;             // the last one asked is asked again after so long
-  std::int64_t longest_pause_ms_ = 0;                // the next pause before a peer port is asked again
+  using Places = std::bitset<limits::kNextLeaders + 1>;  // the next leaders, and discovery as the last
+  std::vector<std::size_t> to_probe_;                    // places, the next one last
+  std::optional<std::size_t> probed_;                    // the place that was probed last
+  Places silent_;                                        // those that did not answer a probe
+  Places to_wait_for_;                                   // those of them that are to be probed once more
+  std::optional<NextLeaderDialing> dialing_;             // set when the agent is free
+  std::optional<PeerTarget> redirected_to_;              // is asked next
+  std::optional<std::int64_t> retry_ms_;                 // the last one asked is asked again after so long
+  std::int64_t longest_pause_ms_ = 0;                    // the next pause before a peer port is asked again
 };
 
 }  // namespace elastic::election

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace elastic::protocol {
 
@@ -46,6 +47,13 @@ struct LeaseTimes {
   static constexpr std::int64_t kConnectMs = 250;
   // How long a peer port that is tried may take to answer: a firewall may drop the attempt silently.
   static constexpr std::int64_t kPeerPortMs = 1000;
+};
+
+// How a keep-alive is answered.
+struct Grant {
+  std::optional<std::int64_t> good_for_ms = {};  // of the lease; empty: without limit
+  bool asks_vote = false;                        // the node is to vote by a lease ack
+  bool is_lease = true;                          // else it only asks, with 0 ms, and a lease may follow
 };
 
 }  // namespace elastic::protocol

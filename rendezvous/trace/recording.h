@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "health/check/check_plan.h"
-#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_events.h"
 #include "src/base/json.h"
 #include "src/base/result.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/coordinator/coordinator.h"
 #include "src/base/json_archive.h"
 #include "src/base/text.h"
 

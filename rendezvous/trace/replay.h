@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,16 +7,14 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/coordinator/coordinator.h"
+#include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/trace/recording.h"
 #include "src/base/json.h"
 #include "src/base/result.h"
 
 namespace elastic::coordinator {
-constexpr auto names_of(Coordinator::State) {
-  return std::array{"forming", "rebuilding", "preparing", "running", "stopping", "ending", "ended"};
+class Coordinator;
 }
-}  // namespace elastic::coordinator
 
 namespace elastic::trace {
 

@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "rendezvous/transport/coordinator_server.h"
+#include "rendezvous/transport/munge_exchange.h"
+#include "rendezvous/transport/munge_trust.h"
+#include "rendezvous/transport/peer_server.h"
 #include "src/base/address.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
@@ -16,7 +20,7 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const RendezvousSe
     : settings_(settings),
       handlers_(std::move(handlers)),
       discovery_(make_discovery(loop, settings, own, std::move(to_store), handlers_.on_hosting)),
-      peer_server_(loop, settings, own),
+      peer_server_(std::make_unique<PeerServer>(loop, settings, own)),
       dialler_(loop,
                {.on_connected = [this](const Target& target,
                                        std::unique_ptr<net::Stream> stream) { connected(target, std::move(stream)); },
@@ -34,6 +38,16 @@ CoordinatorConnection::CoordinatorConnection(net::Loop& loop, const RendezvousSe
   munge_ = std::make_unique<MungeTrust>(loop, settings.munge, settings.is_host.value_or(false));
   discovery_->trust(*munge_);
 }
+
+CoordinatorConnection::~CoordinatorConnection() = default;
+
+CoordinatorServer* CoordinatorConnection::server() const {
+  return discovery_->server() != nullptr ? discovery_->server() : peer_server_->server();
+}
+
+bool CoordinatorConnection::hosts() const { return discovery_->server() != nullptr || peer_server_->hosts(); }
+
+std::optional<std::string> CoordinatorConnection::secret() const { return munge_ ? munge_->secret() : std::nullopt; }
 
 void CoordinatorConnection::connect(const Discovery::Known& known) {
   known_ = known;
@@ -55,7 +69,7 @@ void CoordinatorConnection::connect_to(At at) {
   disconnect();
   at_peer_port_ = true;
   // Another node's peer port may have redirected to this node, by address.
-  is_own_peer_port_ = at.is_own_peer_port || peer_server_.is_at(at.addresses, at.port);
+  is_own_peer_port_ = at.is_own_peer_port || peer_server_->is_at(at.addresses, at.port);
   at.addresses = is_own_peer_port_ ? std::vector<std::string>{kLoopback} : net::addresses_elsewhere(at.addresses);
   way_ = {};  // no way of discovery's
   // The caller does not expect an answer before it returns.
@@ -71,18 +85,18 @@ void CoordinatorConnection::withdraw(std::function<void()> done) {
 std::uint16_t CoordinatorConnection::peer_port() const {
   if (!settings_.has_peer_server) return 0;
   if (const CoordinatorServer* server = discovery_->server()) return server->port();
-  return peer_server_.server() != nullptr ? peer_server_.server()->port() : 0;
+  return peer_server_->server() != nullptr ? peer_server_->server()->port() : 0;
 }
 
 void CoordinatorConnection::set_peer_facts(const PeerFacts& facts) {
-  peer_server_.tell_facts(settings_.has_peer_server ? server() : nullptr, facts);
+  peer_server_->tell_facts(settings_.has_peer_server ? server() : nullptr, facts);
 }
 
 void CoordinatorConnection::open_peer_server() {
   if (!settings_.has_peer_server || server() != nullptr) return;
-  const bool is_open = peer_server_.open(discovery_->peer_ports(), secret().value_or(settings_.secret),
-                                         [this] { discovery_->lead_changes(); });
-  if (is_open && handlers_.on_peer_server) handlers_.on_peer_server(*peer_server_.server());
+  const bool is_open = peer_server_->open(discovery_->peer_ports(), secret().value_or(settings_.secret),
+                                          [this] { discovery_->lead_changes(); });
+  if (is_open && handlers_.on_peer_server) handlers_.on_peer_server(*peer_server_->server());
 }
 
 void CoordinatorConnection::disconnect(bool is_stranger) {
@@ -107,7 +121,7 @@ void CoordinatorConnection::found(Discovery::Way way) {
   }
   trying_ = !way_.addresses.empty() && !way_.ports.empty();
   // The way may lead to this node's own peer port.
-  is_own_peer_port_ = trying_ && way_.ports.size() == 1 && peer_server_.is_at(way_.addresses, way_.ports.front());
+  is_own_peer_port_ = trying_ && way_.ports.size() == 1 && peer_server_->is_at(way_.addresses, way_.ports.front());
   if (is_own_peer_port_) way_.addresses = {kLoopback};
   dialler_.dial(way_.addresses, way_.ports, way_.problem);
 }
@@ -116,11 +130,11 @@ void CoordinatorConnection::note_session() {
   ended(Tried::kAnswered);
   dialler_.note_session(reached_);
   // on_hosting was called for discovery's own server when that was opened.
-  if (!is_own_peer_port_ || !peer_server_.note_session()) return;
-  if (peer_server_.server()->is_peer_server()) {
+  if (!is_own_peer_port_ || !peer_server_->note_session()) return;
+  if (peer_server_->server()->is_peer_server()) {
     log::info("hosting", format("this node hosts the coordinator at port {}: the one before was lost", reached_.port));
   }
-  if (handlers_.on_hosting) handlers_.on_hosting(*peer_server_.server());
+  if (handlers_.on_hosting) handlers_.on_hosting(*peer_server_->server());
 }
 
 void CoordinatorConnection::connected(const Target& target, std::unique_ptr<net::Stream> stream) {

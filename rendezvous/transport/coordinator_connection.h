@@ -9,20 +9,21 @@
 #include <vector>
 
 #include "rendezvous/discovery/entry_search.h"
-#include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/dialler.h"
 #include "rendezvous/transport/discovery.h"
 #include "rendezvous/transport/first_answer.h"
-#include "rendezvous/transport/munge_exchange.h"
-#include "rendezvous/transport/munge_trust.h"
-#include "rendezvous/transport/peer_server.h"
 #include "rendezvous/transport/rendezvous_settings.h"
-#include "rendezvous/transport/service.h"
 #include "src/net/lingering_connections.h"
 #include "src/net/loop.h"
 #include "src/net/tcp.h"
 
 namespace elastic::transport {
+
+class CoordinatorServer;
+class MungeExchange;
+class MungeTrust;
+class PeerServer;
+struct PeerFacts;
 
 // A node's connection to the coordinator, one at a time. It also owns the coordinator if this node hosts it, which
 // discovery (the endpoint or the file) decides at each attempt.
@@ -46,6 +47,7 @@ class CoordinatorConnection {
   // `settings` must outlive it. `own` is the agent of this node. For `to_store` see CoordinatorServer.
   CoordinatorConnection(net::Loop& loop, const RendezvousSettings& settings, protocol::AgentId own, Handlers handlers,
                         ToStore to_store = {});
+  ~CoordinatorConnection();
 
   // Answered by on_connected or on_broken, in a later turn of the loop.
   void connect(const Discovery::Known& known);
@@ -79,16 +81,16 @@ class CoordinatorConnection {
   discovery::EndpointAdvice advice() const { return at_home_ ? discovery_->advice() : discovery::EndpointAdvice(); }
 
   // The coordinator in this process that agents may be connected to; null if there is none.
-  CoordinatorServer* server() { return discovery_->server() != nullptr ? discovery_->server() : peer_server_.server(); }
+  CoordinatorServer* server() const;
   // A coordinator is, or was, in this process.
-  bool hosts() { return discovery_->server() != nullptr || peer_server_.hosts(); }
+  bool hosts() const;
   // The coordinator that was connected to last is in this process.
   bool is_at_home() const { return at_home_; }
   // The numeric address of the coordinator that was connected to last; empty before the first connection.
   const std::string& reached_at() const { return reached_.address; }
   std::uint16_t reached_port() const { return reached_.port; }
   // The job's secret, if it was got by munge.
-  std::optional<std::string> secret() const { return munge_ ? munge_->secret() : std::nullopt; }
+  std::optional<std::string> secret() const;
 
  private:
   void found(Discovery::Way way);
@@ -106,7 +108,7 @@ class CoordinatorConnection {
   Handlers handlers_;
   std::unique_ptr<MungeTrust> munge_;  // in a Slurm step, unless the user has given a secret
   std::unique_ptr<Discovery> discovery_;
-  PeerServer peer_server_;
+  std::unique_ptr<PeerServer> peer_server_;
   bool at_peer_port_ = false;      // the present attempt leads to a peer port
   bool is_own_peer_port_ = false;  // and to this node's own
   Discovery::Known known_;         // of the present attempt by discovery

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "health/check/network_check.h"
+#include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/protocol/munge_messages.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/trace/recording.h"
@@ -271,6 +272,11 @@ std::optional<discovery::Entry> CoordinatorServer::entry(const std::string& job)
   auto entry = service_.entry(job, now_ms());
   if (entry) entry->leader.port = port_;  // the address is the caller's
   return entry;
+}
+
+bool CoordinatorServer::leads(const std::string& job) const {
+  const coordinator::Coordinator* coordinator = service_.find(job);
+  return coordinator != nullptr && coordinator->may_act();
 }
 
 std::optional<protocol::Introduction> CoordinatorServer::gossip(const std::string& job) const {

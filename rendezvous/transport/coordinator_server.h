@@ -107,10 +107,7 @@ class CoordinatorServer {
   // The job goes on, or may, with a coordinator elsewhere.
   bool leaves_to_others(const std::string& job) const { return service_.leaves_to_others(job); }
   // It has a coordinator that is no candidate any more.
-  bool leads(const std::string& job) const {
-    const coordinator::Coordinator* coordinator = service_.find(job);
-    return coordinator != nullptr && coordinator->may_act();
-  }
+  bool leads(const std::string& job) const;
   // An agent has connected.
   bool has_visitors() const { return service_.jobs() > 0; }
   // There is no connection, and everything was sent.

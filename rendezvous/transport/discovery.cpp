@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/endpoint_discovery.h"
 #include "rendezvous/transport/file_discovery.h"
+#include "rendezvous/transport/munge_gate.h"
+#include "rendezvous/transport/munge_trust.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
 
@@ -16,6 +19,17 @@ Discovery::Discovery(net::Loop& loop, const RendezvousSettings& settings, protoc
       to_store_(std::move(to_store)),
       on_hosting_(std::move(on_hosting)),
       own_agent_(own) {}
+
+Discovery::~Discovery() = default;
+
+void Discovery::trust(MungeTrust& munge) {
+  gate_ = std::make_unique<MungeGate>(loop_, munge);
+  munge_ = &munge;
+}
+
+bool Discovery::lacks_secret() const { return munge_ != nullptr && munge_->answers() && !munge_->secret(); }
+
+void Discovery::close_server() { server_.reset(); }
 
 Status Discovery::open_server(std::uint16_t port) {
   // An entry in a file leads to one job.

@@ -3,18 +3,23 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rendezvous/discovery/entry_search.h"
 #include "rendezvous/discovery/hosting.h"
-#include "rendezvous/transport/coordinator_server.h"
-#include "rendezvous/transport/munge_gate.h"
+#include "rendezvous/protocol/messages.h"
 #include "rendezvous/transport/rendezvous_settings.h"
+#include "src/base/result.h"
 #include "src/net/loop.h"
+#include "src/net/tcp.h"
 
 namespace elastic::transport {
+
+class CoordinatorServer;
+class MungeGate;
+class MungeTrust;
 
 // How long one attempt may take to resolve the endpoint's name.
 inline constexpr std::int64_t kResolveMs = 4'000;
@@ -47,7 +52,7 @@ class Discovery {
   using Leader = std::function<CoordinatorServer*()>;
   using Secret = std::function<std::string()>;
 
-  virtual ~Discovery() = default;
+  virtual ~Discovery();
   Discovery(const Discovery&) = delete;
   Discovery& operator=(const Discovery&) = delete;
 
@@ -80,7 +85,7 @@ class Discovery {
   CoordinatorServer* server() const { return server_.get(); }
   // Coordinators that are opened from now on let nodes in by munge. `munge` must outlive this, and knows whether munged
   // answers.
-  void trust(MungeTrust& munge) { gate_ = std::make_unique<MungeGate>(loop_, munge), munge_ = &munge; }
+  void trust(MungeTrust& munge);
 
  protected:
   // `settings` must outlive it. `own` is the agent in this process: coordinators that are opened are on its node.
@@ -89,14 +94,14 @@ class Discovery {
   // Opens the coordinator at a port of all addresses; 0 takes a free port. Fails as CoordinatorServer::open does.
   Status open_server(std::uint16_t port);
   // Closes a coordinator that no node knows of.
-  void close_server() { server_.reset(); }
+  void close_server();
   // Logs that the coordinator is in this process: "this node hosts the coordinator at port 29400: node0 is 10.0.0.5".
   // Calls on_hosting if it is server().
   void tell_hosting(CoordinatorServer& here, const std::string& does, const std::string& where,
                     const std::string& reason);
 
   // The job's secret is still to be got, by munge, which only the coordinator's own address gives.
-  bool lacks_secret() const { return munge_ != nullptr && munge_->answers() && !munge_->secret(); }
+  bool lacks_secret() const;
 
   net::Loop& loop_;
   const RendezvousSettings& settings_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/discovery/hosting.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "rendezvous/transport/hosting.h"
 #include "src/base/address.h"
 #include "src/base/log.h"

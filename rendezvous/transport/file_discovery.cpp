@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "src/base/address.h"
 #include "src/base/log.h"
 #include "src/base/text.h"

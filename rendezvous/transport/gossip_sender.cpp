@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/protocol/lease.h"
+#include "rendezvous/transport/coordinator_server.h"
 #include "src/net/local_host.h"
 
 namespace elastic::transport {

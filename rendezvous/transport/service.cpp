@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/protocol/limits.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/limits.h"
@@ -37,6 +38,12 @@ void add_address(std::string& addresses, const std::string& from) {
 
 Service::Service(ServiceSettings settings, std::int64_t now_ms)
     : settings_(std::move(settings)), born_ms_(now_ms), now_ms_(now_ms) {}
+
+Service::~Service() = default;
+
+bool Service::only_ends() const {
+  return std::ranges::all_of(jobs_, [](const auto& entry) { return entry.second->is_ending(); });
+}
 
 ServiceEffects Service::on_event(const ServiceEvent& event, std::int64_t now_ms) {
   ServiceEffects out;
@@ -240,7 +247,7 @@ void Service::on_session_event(ConnectionId id, const CoordinatorSession::Event&
 }
 
 // A lease counts from when the keep-alive was sent, however late the answer is.
-void Service::answer(ConnectionId id, Connection& connection, const election::Grant& grant, ServiceEffects& out) {
+void Service::answer(ConnectionId id, Connection& connection, const protocol::Grant& grant, ServiceEffects& out) {
   const std::uint64_t number = *connection.unanswered;
   if (grant.is_lease) connection.unanswered.reset();
   if (grant.asks_vote && (connection.asked.empty() || connection.asked.back().first < number)) {

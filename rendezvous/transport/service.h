@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -15,12 +14,19 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/coordinator/coordinator.h"
+#include "health/check/check_plan.h"
+#include "rendezvous/coordinator/coordinator_events.h"
 #include "rendezvous/discovery/entry.h"
 #include "rendezvous/protocol/session.h"
 #include "rendezvous/transport/leader_gossip.h"
 #include "rendezvous/transport/stacks_desk.h"
 #include "src/base/check_pace.h"
+#include "src/base/json.h"
+#include "src/status/snapshot.h"
+
+namespace elastic::coordinator {
+class Coordinator;
+}
 
 namespace elastic::transport {
 
@@ -161,6 +167,7 @@ class Service {
  public:
   // `now_ms` is a monotonic clock's milliseconds.
   Service(ServiceSettings settings, std::int64_t now_ms);
+  ~Service();
 
   ServiceEffects on_event(const ServiceEvent& event, std::int64_t now_ms);
   std::optional<std::int64_t> next_deadline_ms() const;
@@ -174,9 +181,7 @@ class Service {
   void set_peer_server(bool is_peer_server) { settings_.is_peer_server = is_peer_server; }
   bool is_peer_server() const { return settings_.is_peer_server; }
   // Its jobs, if it has any, end.
-  bool only_ends() const {
-    return std::ranges::all_of(jobs_, [](const auto& entry) { return entry.second->is_ending(); });
-  }
+  bool only_ends() const;
   std::size_t connections() const { return connections_.size(); }
   // What must hold between two events: connections, jobs and times agree. on_event() calls it.
   void check_invariants() const;
@@ -256,7 +261,7 @@ class Service {
   protocol::AgentId process_number() const {
     return settings_.own_agent.value_or(settings_.own_process ? settings_.own_process->agent : 0);
   }
-  void answer(ConnectionId id, Connection& connection, const election::Grant& grant, ServiceEffects& out);
+  void answer(ConnectionId id, Connection& connection, const protocol::Grant& grant, ServiceEffects& out);
   void take_lease_ack(ConnectionId id, const protocol::CoordinatorSession::LeaseAck& ack, ServiceEffects& out);
   std::string address_of(const Connection& connection) const;
   // Hands an event to the job's coordinator and performs the effects. The name is passed by value, since an effect may

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/protocol/random_id.h"
 #include "rendezvous/transport/limits.h"
 #include "rendezvous/transport/service.h"

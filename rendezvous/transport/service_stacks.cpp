@@ -1,6 +1,7 @@
 // Stacks of a job's workers: which job is meant, which nodes its desk asks, and who gets the answer.
 #include <utility>
 
+#include "rendezvous/coordinator/coordinator.h"
 #include "rendezvous/transport/service.h"
 
 namespace elastic::transport {

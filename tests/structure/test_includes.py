@@ -118,3 +118,28 @@ def test_a_source_that_nothing_builds_is_found(sources, lists):
     planted = dict(sources)
     planted["src/base/orphan.cpp"] = planted["src/base/orphan.h"] = sources["src/base/text.cpp"]
     assert sorted(nobody_uses(planted, lists)) == ["src/base/orphan.cpp", "src/base/orphan.h"]
+
+
+MOST_HEADERS = 60
+
+
+def wide_headers(sources, most=MOST_HEADERS):
+    """Headers of the rooms that bring more than `most` of ours: what changes below them compiles too much anew."""
+    found = []
+    for path in sources:
+        if path.startswith(ROOMS) and path.endswith(".h") and not path.endswith("_test_support.h"):
+            brings = {name for _, name in floors.reach(path, sources) if name in sources and name != path}
+            if len(brings) > most:
+                found.append(f"{path}: {len(brings)} headers of ours")
+    return found
+
+
+def test_no_header_brings_many_others(sources):
+    assert wide_headers(sources) == []
+
+
+def test_a_header_that_brings_many_others_is_found():
+    planted = {"src/a.h": '#include "src/b.h"\n#include <map>\n', "src/b.h": '#include "src/c.h"\n', "src/c.h": ""}
+    sources = {path: floors.Source(path, text) for path, text in planted.items()}
+    assert wide_headers(sources, most=1) == ["src/a.h: 2 headers of ours"]
+    assert wide_headers(sources, most=2) == []
