@@ -52,7 +52,7 @@ ROOMS = {
 }
 
 # Rooms that others enter by some of their headers only.
-INTERFACES = {"rendezvous/election": {"leader.h", "follower.h", "grant.h"}}
+INTERFACES = {"rendezvous/election": {"leader.h", "follower.h"}}
 
 # What is pure: it decides, and does nothing. A folder, or one thing (its .h, .cpp and _test.cpp).
 PURE = [

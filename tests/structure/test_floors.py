@@ -49,7 +49,7 @@ def house(tree, tmp_path):
 
 
 @pytest.mark.parametrize("gone", ["src/status", "health/judge", "cli/rdzv_conf.cpp", "rendezvous/protocol/proof.cpp",
-                                  "rendezvous/election/grant.h"])
+                                  "rendezvous/election/follower.h"])
 def test_a_rule_for_what_is_not_there_is_found(tree, tmp_path, gone):
     copy, _ = tree
     shutil.copytree(copy, tmp_path, copy_function=os.link, dirs_exist_ok=True)
@@ -132,7 +132,7 @@ def test_an_include_beside_the_interface_of_a_room_is_found(house):
     assert house({"rendezvous/agent/good.h": '#include "rendezvous/election/follower.h"'}) == []
     for path in "rendezvous/agent/bad.h", "cli/run/bad.h":
         broken = house({path: '#include "rendezvous/election/voter.h"'})
-        assert "from outside only follower.h, grant.h, leader.h of rendezvous/election may be included" in broken[0]
+        assert "from outside only follower.h, leader.h of rendezvous/election may be included" in broken[0]
 
 
 def test_a_file_outside_all_floors_is_found(house):
